@@ -1,0 +1,3 @@
+//! The `elasticjob` command.
+
+fn main() {}

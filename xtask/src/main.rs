@@ -1,0 +1,3 @@
+//! House keeping: `cargo xtask test | verify | fix`.
+
+fn main() {}
