@@ -4,7 +4,11 @@
 //! randomness. The same inputs give the same effects, on every machine and in every run, which is what lets
 //! the simulator try thousands of hostile clusters in a minute.
 
+pub mod coord;
+pub mod event;
 pub mod node;
+pub mod plan;
+pub mod spec;
 pub mod strategy;
 pub mod tree;
 pub mod view;

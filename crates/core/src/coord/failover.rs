@@ -1,0 +1,109 @@
+//! Items whose runner died: `leader/failover/*`, `sharding/{item}/failover` and `…/failovering`.
+
+use std::collections::BTreeSet;
+
+use super::{CHUNK, Move, Standpoint};
+use crate::event::Event;
+use crate::node::{Latch, Node};
+use crate::tree::Op;
+use crate::view::Item;
+
+/// Removes the marks of the dead, and queues what they were running. Only the leader does: its place is tied
+/// to its session, so a leader that is one no longer cannot write either. If everybody cleaned up, a slow
+/// peer could remove the mark of a run that began since, and ZooKeeper has no check that would stop it.
+pub(super) fn collect_crashed(at: &Standpoint<'_>) -> Option<Move> {
+    if !at.leads() {
+        return None;
+    }
+    let dead = |state: &Item| {
+        let running = state.running.as_ref().is_some_and(|it| !at.view.is_alive(&it.by));
+        (running, state.failovering.as_ref().is_some_and(|id| !at.view.is_alive(id)))
+    };
+    let mut queued = BTreeSet::new();
+    let mut ops = vec![Node::Leader.exists()];
+    let found = at.view.items.iter().map(|(item, state)| (*item, state, dead(state)));
+    for (item, state, (running, failovering)) in found.filter(|it| it.2 != (false, false)).take(CHUNK) {
+        ops.extend(failovering.then(|| Node::Failovering(item).delete()));
+        ops.extend(running.then(|| Node::Running(item).delete()));
+        let wanted = at.fails_over() && item < at.plan.spec.sharding_total_count && !state.disabled;
+        if wanted && state.failover.is_none() && !at.view.crashed.contains(&item) {
+            ops.push(Node::Crashed(item).create(""));
+            queued.insert(item);
+        }
+    }
+    let told = (!queued.is_empty()).then_some(Event::Crashed { items: queued });
+    (ops.len() > 1).then(|| Move { ops, tell: told.into_iter().collect() })
+}
+
+/// What the configuration no longer wants: marks of a switched-off failover, of a switched-off monitoring,
+/// and queued items that are disabled or do not exist any more.
+pub(super) fn forget(at: &Standpoint<'_>) -> Option<Move> {
+    if !at.leads() {
+        return None;
+    }
+    let total = at.plan.spec.sharding_total_count;
+    let obsolete =
+        |item: u32| !at.fails_over() || item >= total || at.item(item).is_some_and(|state| state.disabled);
+    let mut ops: Vec<Op> = at
+        .view
+        .crashed
+        .iter()
+        .filter(|item| obsolete(**item))
+        .map(|item| Node::Crashed(*item).delete())
+        .collect();
+    for (&item, state) in &at.view.items {
+        if !at.fails_over() && state.running.is_none() {
+            ops.extend(state.failover.is_some().then(|| Node::Failover(item).delete()));
+            ops.extend(state.failovering.is_some().then(|| Node::Failovering(item).delete()));
+        }
+        if !at.plan.spec.monitor_execution && state.running.is_some() {
+            ops.push(Node::Running(item).delete());
+        }
+    }
+    ops.truncate(CHUNK);
+    (!ops.is_empty()).then(|| [vec![Node::Leader.exists()], ops].concat().into())
+}
+
+/// Marks of ours that no run of ours explains, left by an answer that was lost; and items that we took over
+/// and must not run, because somebody disabled them since.
+pub(super) fn drop_leftovers(at: &Standpoint<'_>) -> Option<Move> {
+    let current = at.run.items();
+    let mut ops = Vec::new();
+    for (&item, state) in at.view.items.iter().filter(|(item, _)| !current.contains(item)) {
+        let runs = state.running.as_ref().is_some_and(|it| it.by == at.me);
+        ops.extend(runs.then(|| Node::Running(item).delete()));
+        let unwanted = state.disabled || item >= at.plan.spec.sharding_total_count;
+        if unwanted && at.is_me(state.failover.as_ref()) {
+            ops.push(Node::Failover(item).delete());
+            ops.extend(at.is_me(state.failovering.as_ref()).then(|| Node::Failovering(item).delete()));
+        }
+    }
+    (!ops.is_empty()).then(|| ops.into())
+}
+
+/// An idle instance stands in line for the items that were queued, and takes one when it is first.
+pub(super) fn take_over(at: &Standpoint<'_>) -> Option<Move> {
+    let idle = at.run.is_idle() && at.due.is_none() && at.fails_over() && at.is_able();
+    // Java takes the first of the children, which it sorts by name, greatest first.
+    let takeable = at.view.crashed.iter().copied().filter(|item| idle && !at.zombies.contains_key(item));
+    let item = takeable.max_by_key(u32::to_string);
+    match (item, at.place_in_line(Latch::Failover)) {
+        _ if at.leaving => None,
+        (None, None) => None,
+        (None, Some(place)) => Some(vec![Node::InLine(Latch::Failover, place.clone()).delete()].into()),
+        (Some(_), None) => Some(vec![at.i_exist(), Latch::Failover.join(&at.ticket())].into()),
+        (Some(item), Some(place)) if at.view.head_of_line(Latch::Failover) == Some(place) => {
+            let state = at.item(item).cloned().unwrap_or_default();
+            let mut ops = vec![at.i_exist(), Node::InLine(Latch::Failover, place.clone()).delete()];
+            ops.extend(state.failover.is_some().then(|| Node::Failover(item).delete()));
+            ops.push(Node::Failover(item).create_ephemeral(at.me));
+            ops.push(match state.failovering {
+                Some(_) => Node::Failovering(item).set(at.me),
+                None => Node::Failovering(item).create(at.me),
+            });
+            ops.push(Node::Crashed(item).delete());
+            Some(Move::from(ops).telling(Event::TookOver { item }))
+        }
+        (Some(_), Some(_)) => None,
+    }
+}

@@ -1,0 +1,78 @@
+//! Fires that passed without a run: `sharding/{item}/misfire` and `…/cursor`.
+//!
+//! An item is behind when its cursor is older than the last fire. That is so when a round takes longer than
+//! the schedule's period, when the item changes hands just as it is due, or when it must not run. Its owner
+//! either marks it, to run once more as soon as it is idle, or settles the fire as skipped.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::{CHUNK, Move, Standpoint, since};
+use crate::event::{Event, Skip};
+use crate::node::Node;
+use crate::tree::Op;
+use crate::view::{Item, write_cursor};
+
+/// How late a fire may start, after a pause, a reconnect or a change of owner, before it counts as missed
+/// for good.
+pub(super) const LATE_START: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+
+pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
+    let passed = at.passed.filter(|_| at.due.is_none() && !at.run.awaits_a_fire() && at.is_registered())?;
+    let coming = at.run.beginning();
+    let mut ops = Vec::new();
+    let mut missed = BTreeSet::new();
+    let mut skipped: BTreeSet<(Skip, u32)> = BTreeSet::new();
+    for (&item, state) in at.own_items().filter(|(item, _)| !coming.contains(item)) {
+        if ops.len() >= CHUNK {
+            break; // The rest follows when this is done.
+        }
+        let behind = is_behind(at, state, passed);
+        match why_not(at, state) {
+            None if behind && !state.misfire => {
+                ops.push(Node::Misfire(item).create(""));
+                missed.insert(item);
+            }
+            Some(why) if behind || state.misfire => {
+                ops.extend(state.misfire.then(|| Node::Misfire(item).delete()));
+                ops.extend(behind.then(|| settle_cursor(item, state, passed)).flatten());
+                skipped.insert((why, item));
+            }
+            None | Some(_) => {}
+        }
+    }
+    let mut tell = told(passed, &skipped);
+    tell.extend((!missed.is_empty()).then_some(Event::Missed { nominal: passed, items: missed }));
+    (!ops.is_empty()).then(|| Move { ops: [vec![at.i_exist()], ops].concat(), tell })
+}
+
+/// An item whose cursor is unknown, because a Java peer had it or nothing is monitored, is behind only if it
+/// was ours while the fire passed.
+fn is_behind(at: &Standpoint<'_>, state: &Item, passed: Timestamp) -> bool {
+    match at.cursor(state) {
+        Some(settled) => settled < passed && (at.overran || since(passed, at.now.wall) <= LATE_START),
+        None => at.overran,
+    }
+}
+
+fn why_not(at: &Standpoint<'_>, state: &Item) -> Option<Skip> {
+    if state.disabled {
+        Some(Skip::ItemDisabled)
+    } else if !at.is_enabled() {
+        Some(Skip::ServerDisabled)
+    } else {
+        (!at.plan.spec.misfire).then_some(Skip::Overrun)
+    }
+}
+
+fn settle_cursor(item: u32, state: &Item, passed: Timestamp) -> Option<Op> {
+    let cursor = state.cursor?;
+    Some(Node::Cursor(item).set_at(cursor.version, write_cursor(Some(passed))))
+}
+
+fn told(passed: Timestamp, skipped: &BTreeSet<(Skip, u32)>) -> Vec<Event> {
+    let reasons: BTreeSet<Skip> = skipped.iter().map(|(why, _)| *why).collect();
+    let items = |why| skipped.iter().filter(|it| it.0 == why).map(|it| it.1).collect();
+    reasons.into_iter().map(|why| Event::Skipped { nominal: Some(passed), items: items(why), why }).collect()
+}

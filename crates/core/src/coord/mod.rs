@@ -1,0 +1,889 @@
+//! One instance's part in one job, as a state machine without I/O.
+//!
+//! [`Coordinator::step`] folds one input into the state, looks at the clock, then lets the rules look at the
+//! state until none of them has anything to add. Rules never wait: what others write as
+//! `while !condition { sleep }` is a rule here that stays silent until a later view makes its condition true.
+//!
+//! Two properties carry it. A settled transaction only frees its slot; nothing but the view moves the machine
+//! on, so a lost answer, a duplicate, a conflict and a reconnect are one case: look again. And there is one
+//! transaction per concern under way, so no rule reacts to its own unfinished work.
+
+mod election;
+mod failover;
+mod misfire;
+mod presence;
+mod run;
+mod sharding;
+mod standpoint;
+mod trigger;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use elasticjob_cron::Zone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::event::{Event, Outcome, Skip, Source, StopReason};
+use crate::plan::Plan;
+use crate::spec::JobSpec;
+use crate::strategy::Strategies;
+use crate::tree::{Change, Entry, Op, Stat, Zxid};
+use crate::view::{DISABLED, ENABLED, View, ip_of};
+pub use run::{Asked, Round, Run};
+use standpoint::Standpoint;
+
+/// Items that one transaction deals with. More are done in several, so that none grows beyond what a
+/// registry takes.
+const CHUNK: usize = 1000;
+
+/// How long a leader waits for running items that must move, before it moves the others without them.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A clock that goes back by more was wrong before; by less, its fires are settled already.
+const CLOCK_TRUST: SignedDuration = SignedDuration::from_hours(1);
+
+/// The time, as the driver sees it: schedules follow the wall clock, waits follow one that never jumps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// The time of day.
+    pub wall: Timestamp,
+    /// Time since some fixed moment.
+    pub mono: Duration,
+}
+
+/// When [`Coordinator::step`] wants to be called again, if nothing else happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wakeup {
+    /// At this time of day.
+    pub wall: Option<Timestamp>,
+    /// Or at this moment.
+    pub mono: Option<Duration>,
+}
+
+/// The job as this program knows it.
+#[derive(Clone, Debug)]
+pub struct Local {
+    /// Its configuration. The registry's is used instead if it has one, unless this one says `overwrite`.
+    pub spec: JobSpec,
+    /// What tells this job from another of the same name; empty accepts any.
+    pub class: String,
+    /// Where its schedule lives if the configuration does not say.
+    pub zone: Zone,
+}
+
+/// What the world tells the coordinator.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A session stands, and this is the whole subtree.
+    Connected {
+        /// Our instance id in this session.
+        me: String,
+        /// All nodes.
+        nodes: Vec<Entry>,
+        /// The session is the one that stood before.
+        same_session: bool,
+    },
+    /// The connection is gone. What the registry says is unknown.
+    Suspended,
+    /// The session may be over by now: others may run our items.
+    Distrusted,
+    /// The subtree changed.
+    Changed(Vec<Change>),
+    /// A transaction is done with. The changes that decided its fate were told before.
+    Settled(Slot, Verdict),
+    /// An item ended.
+    ItemFinished {
+        /// The round it belonged to.
+        round: u64,
+        /// The item.
+        item: u32,
+        /// How.
+        outcome: Outcome,
+    },
+    /// Finish what runs, and leave. What still runs after the grace is told to stop.
+    Leave {
+        /// How long running items may go on.
+        grace: Duration,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done.
+    Done,
+    /// Refused: the registry was not as we thought.
+    Refused,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What the coordinator wants done. Whatever comes of it comes back as an [`Input`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Commit these, all or nothing, and answer [`Input::Settled`].
+    Commit {
+        /// The concern.
+        slot: Slot,
+        /// The transaction.
+        ops: Vec<Op>,
+    },
+    /// Run these items, and answer [`Input::ItemFinished`] for each.
+    Run(Order),
+    /// Tell the items of this round that they should end after what they are at.
+    Yield {
+        /// The round.
+        round: u64,
+    },
+    /// Tell the items of this round to end now.
+    Cancel {
+        /// The round.
+        round: u64,
+    },
+    /// Read the subtree anew, and answer [`Input::Connected`].
+    Resync,
+    /// Something worth recording.
+    Record(Event),
+    /// This job is over here. No more inputs are expected.
+    Stop(StopReason),
+}
+
+/// A round to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Counts the rounds of this process.
+    pub round: u64,
+    /// Unique for each round, in Java's five parts.
+    pub task_id: String,
+    /// Why it runs.
+    pub source: Source,
+    /// The fire it stands for.
+    pub nominal: Option<Timestamp>,
+    /// How many earlier fires it makes up for.
+    pub merged: u64,
+    /// The job's number of items.
+    pub total: u32,
+    /// The job's parameter.
+    pub job_parameter: String,
+    /// What to run.
+    pub items: Vec<OrderItem>,
+}
+
+/// One item of a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderItem {
+    /// Its number.
+    pub item: u32,
+    /// Its parameter.
+    pub parameter: Option<String>,
+    /// Its fencing token: greater than that of any earlier run of this item.
+    pub token: Zxid,
+}
+
+/// A concern that may have one transaction under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Slot {
+    /// The job's document.
+    SetUp,
+    /// Being registered.
+    Presence,
+    /// Leading.
+    Election,
+    /// As leader: asking for a new assignment.
+    Reshard,
+    /// As leader: making it.
+    Assign,
+    /// As leader: marks of the dead.
+    Crashed,
+    /// As leader: marks that the configuration no longer wants.
+    Forget,
+    /// As leader: requests to the dead.
+    Orphans,
+    /// Marks of ours without a run.
+    Leftovers,
+    /// Taking over an item.
+    Takeover,
+    /// Missed fires.
+    Misfire,
+    /// The current round.
+    Run,
+}
+
+const LEADER_SLOTS: [Slot; 5] = [Slot::Reshard, Slot::Assign, Slot::Crashed, Slot::Forget, Slot::Orphans];
+
+/// What a rule wants: a transaction, and what to record once it is done.
+#[derive(Debug, Default)]
+struct Move {
+    ops: Vec<Op>,
+    tell: Vec<Event>,
+}
+
+impl Move {
+    fn telling(mut self, event: Event) -> Move {
+        self.tell.push(event);
+        self
+    }
+}
+
+impl From<Vec<Op>> for Move {
+    fn from(ops: Vec<Op>) -> Move {
+        Move { ops, tell: Vec::new() }
+    }
+}
+
+type Rule = fn(&Standpoint<'_>) -> Option<Move>;
+
+/// The coordination architecture: every rule, and the concern it belongs to. Order matters only for how soon
+/// things happen.
+const RULES: [(Slot, Rule); 11] = [
+    (Slot::Presence, presence::be_present),
+    (Slot::Election, election::campaign),
+    (Slot::Election, election::abdicate),
+    (Slot::Orphans, trigger::hand_on),
+    (Slot::Crashed, failover::collect_crashed),
+    (Slot::Forget, failover::forget),
+    (Slot::Reshard, sharding::ask_for_resharding),
+    (Slot::Assign, sharding::reassign),
+    (Slot::Leftovers, failover::drop_leftovers),
+    (Slot::Misfire, misfire::settle),
+    (Slot::Takeover, failover::take_over),
+];
+
+#[derive(Debug)]
+struct Leaving {
+    reason: StopReason,
+    cancel_at: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Backoff {
+    refusals: u32,
+    retry_at: Duration,
+}
+
+/// One instance's part in one job. See the module's description.
+#[derive(Debug)]
+pub struct Coordinator {
+    local: Local,
+    strategies: Strategies,
+    now: Now,
+    /// The configuration in force, and the document that was looked at last.
+    plan: Option<Plan>,
+    read: Option<Stat>,
+    me: String,
+    view: View,
+    connected: bool,
+    /// Our instance node has been seen in this session: if it goes, we were asked to leave.
+    registered: bool,
+    ever_registered: bool,
+    /// The status that our host had last, to restore it if it vanishes while we live.
+    last_status: Option<&'static str>,
+    led: bool,
+    leaving: Option<Leaving>,
+    stopped: bool,
+    /// Transactions under way, with what to record when they are done.
+    pending: BTreeMap<Slot, Vec<Event>>,
+    backoff: BTreeMap<Slot, Backoff>,
+    run: Run,
+    next_round: u64,
+    told_to_yield: bool,
+    told_to_cancel: bool,
+    /// Items that still run here for an earlier session, with their round.
+    zombies: BTreeMap<u32, u64>,
+    /// When the clock fires next.
+    next_fire: Option<Timestamp>,
+    /// The last fire that the clock has passed.
+    passed: Option<Timestamp>,
+    /// A fire that has not begun to run.
+    due: Option<Timestamp>,
+    /// The last fire passed while a round was on.
+    overran: bool,
+    /// Since when this instance follows the schedule.
+    watching_since: Option<Timestamp>,
+    /// As leader: items that run for so long that they are moved later.
+    gave_up: BTreeSet<u32>,
+    waiting_since: Option<Duration>,
+    reconcile_at: Option<Duration>,
+}
+
+impl Coordinator {
+    /// A coordinator that waits for its first [`Input::Connected`].
+    pub fn new(local: Local, strategies: Strategies, now: Now) -> Coordinator {
+        Coordinator {
+            local,
+            strategies,
+            now,
+            plan: None,
+            read: None,
+            me: String::new(),
+            view: View::default(),
+            connected: false,
+            registered: false,
+            ever_registered: false,
+            last_status: None,
+            led: false,
+            leaving: None,
+            stopped: false,
+            pending: BTreeMap::new(),
+            backoff: BTreeMap::new(),
+            run: Run::Idle,
+            next_round: 1,
+            told_to_yield: false,
+            told_to_cancel: false,
+            zombies: BTreeMap::new(),
+            next_fire: None,
+            passed: None,
+            due: None,
+            overran: false,
+            watching_since: None,
+            gave_up: BTreeSet::new(),
+            waiting_since: None,
+            reconcile_at: None,
+        }
+    }
+
+    /// Takes one input and says what to do.
+    pub fn step(&mut self, now: Now, input: Input, out: &mut Vec<Effect>) {
+        if self.stopped {
+            return;
+        }
+        self.now = now;
+        self.absorb(input, out);
+        if self.connected {
+            self.read_config(out);
+            self.notice_presence(out);
+        }
+        self.look_at_clock(out);
+        if self.connected {
+            self.look_at_patience();
+            self.settle(out); // A view that may be stale decides nothing.
+        }
+        self.tell_items(out);
+        self.reconcile(out);
+        self.finish_leaving(out);
+    }
+
+    /// When to call [`Coordinator::step`] at the latest.
+    pub fn next_wakeup(&self) -> Wakeup {
+        if self.stopped {
+            return Wakeup::default();
+        }
+        let cancel = self.leaving.as_ref().filter(|_| !self.told_to_cancel).map(|it| it.cancel_at);
+        let retry = self.backoff.values().map(|it| it.retry_at).filter(|at| *at > self.now.mono).min();
+        let patience = self.waiting_since.map(|since| since + PATIENCE);
+        let reconcile = self.reconcile_at.filter(|_| self.connected);
+        let mono = [cancel, retry, patience, reconcile].into_iter().flatten().min();
+        Wakeup { wall: self.next_fire.filter(|_| self.leaving.is_none()), mono }
+    }
+
+    // ---- Inputs ----
+
+    fn absorb(&mut self, input: Input, out: &mut Vec<Effect>) {
+        match input {
+            Input::Connected { me, nodes, same_session } => self.connect(me, &nodes, same_session, out),
+            Input::Suspended => {
+                if self.connected {
+                    out.push(Effect::Record(Event::Suspended));
+                }
+                self.connected = false;
+            }
+            Input::Distrusted => {
+                self.connected = false;
+                out.push(Effect::Record(Event::Distrusted));
+                self.cancel(out);
+            }
+            Input::Changed(changes) => changes.iter().for_each(|change| self.view.apply(change)),
+            Input::Settled(slot, verdict) => self.free(slot, verdict, out),
+            Input::ItemFinished { round, item, outcome } => self.finish_item(round, item, outcome, out),
+            Input::Leave { grace } => {
+                let cancel_at = self.now.mono.saturating_add(grace);
+                self.leaving.get_or_insert(Leaving { reason: StopReason::Left, cancel_at });
+            }
+            Input::Tick => {}
+        }
+    }
+
+    fn connect(&mut self, me: String, nodes: &[Entry], same_session: bool, out: &mut Vec<Effect>) {
+        if self.ever_registered && !self.connected {
+            out.push(Effect::Record(Event::Reconnected));
+        }
+        if !same_session {
+            self.abandon_round(out);
+            self.registered = false;
+        }
+        self.me = me;
+        self.view = View::new(nodes);
+        self.connected = true;
+        // What was under way is in the view by now, or never will be.
+        self.pending.clear();
+        self.backoff.clear();
+    }
+
+    /// Our marks are no longer ours. What still runs here is told to stop, and kept apart until it has.
+    fn abandon_round(&mut self, out: &mut Vec<Effect>) {
+        self.cancel(out);
+        self.run = match std::mem::replace(&mut self.run, Run::Idle) {
+            Run::Beginning { round, .. } if round.nominal.is_some() => {
+                Run::Sharding { source: round.source, nominal: round.nominal }
+            }
+            Run::Running { round, left } => {
+                self.zombies.extend(left.into_iter().map(|item| (item, round.number)));
+                Run::Idle
+            }
+            waiting @ Run::Sharding { .. } => waiting,
+            Run::Idle | Run::Beginning { .. } | Run::Completing { .. } => Run::Idle,
+        };
+    }
+
+    fn free(&mut self, slot: Slot, verdict: Verdict, out: &mut Vec<Effect>) {
+        match verdict {
+            Verdict::Done => {
+                self.backoff.remove(&slot);
+                let told = self.pending.remove(&slot).unwrap_or_default();
+                out.extend(told.into_iter().map(Effect::Record));
+            }
+            Verdict::Refused => {
+                self.pending.remove(&slot);
+                let backoff = self.backoff.entry(slot).or_default();
+                // Once is a race that somebody else won. More often, something is slow: give it time.
+                let wait = Duration::from_millis(5 << backoff.refusals.min(10));
+                backoff.retry_at = self.now.mono + if backoff.refusals == 0 { Duration::ZERO } else { wait };
+                backoff.refusals += 1;
+            }
+            Verdict::Unknown if self.pending.contains_key(&slot) => out.push(Effect::Resync),
+            Verdict::Unknown => {}
+        }
+    }
+
+    fn finish_item(&mut self, number: u64, item: u32, outcome: Outcome, out: &mut Vec<Effect>) {
+        if self.zombies.get(&item) == Some(&number) {
+            self.zombies.remove(&item);
+        }
+        if let Run::Running { round, left } = &mut self.run
+            && round.number == number
+        {
+            left.remove(&item);
+        }
+        let task_id = self.task_id(number);
+        out.push(Effect::Record(Event::ItemFinished { task_id, item, outcome }));
+    }
+
+    // ---- What the view says about us ----
+
+    fn read_config(&mut self, out: &mut Vec<Effect>) {
+        let may_overwrite = self.may_overwrite();
+        let Some(document) = self.view.config.as_ref().filter(|it| self.read != Some(it.stat)) else {
+            return;
+        };
+        if may_overwrite && presence::set_up(&self.local, &self.view, true).is_some() {
+            return; // It will be replaced.
+        }
+        self.read = Some(document.stat);
+        let spec = JobSpec::from_yaml(&document.text)
+            .map(|spec| JobSpec { job_name: self.local.spec.job_name.clone(), ..spec });
+        match spec.and_then(|spec| Plan::compile(spec, &self.strategies, &self.local.zone)) {
+            Ok(plan) => self.adopt(plan, out),
+            Err(error) if self.plan.is_none() => self.stop(StopReason::BadConfig(error.to_string()), out),
+            Err(error) => out.push(Effect::Record(Event::ConfigRefused { error: error.to_string() })),
+        }
+    }
+
+    fn adopt(&mut self, plan: Plan, out: &mut Vec<Effect>) {
+        let timing = |it: &Plan| (it.spec.cron.clone(), it.spec.time_zone.clone(), it.spec.props.clone());
+        let another_clock = self.plan.as_ref().is_some_and(|old| timing(old) != timing(&plan));
+        if self.plan.is_some() {
+            out.push(Effect::Record(Event::ConfigChanged));
+        }
+        self.plan = Some(plan);
+        if another_clock && self.watching_since.is_some() {
+            // Fires of the new schedule count from now on; what the old one missed is forgotten.
+            (self.passed, self.due, self.overran) = (None, None, false);
+            self.watching_since = Some(self.now.wall);
+            self.arm();
+        }
+    }
+
+    fn may_overwrite(&self) -> bool {
+        self.local.spec.overwrite && !self.ever_registered
+    }
+
+    fn notice_presence(&mut self, out: &mut Vec<Effect>) {
+        if let Some(status) = self.view.servers.get(ip_of(&self.me)) {
+            self.last_status = [ENABLED, DISABLED].into_iter().find(|it| it == status);
+        }
+        let alive = self.view.is_alive(&self.me);
+        let removed = self.ever_registered && self.view.config.is_none();
+        if removed || (self.registered && !alive) {
+            let reason = if removed { StopReason::Removed } else { StopReason::ShutDown };
+            self.leaving.get_or_insert(Leaving { reason, cancel_at: self.now.mono });
+        }
+        if alive && !self.registered {
+            self.registered = true;
+            out.push(Effect::Record(Event::Registered { id: self.me.clone() }));
+            if !self.ever_registered {
+                self.ever_registered = true;
+                self.start_watching();
+            }
+        }
+        self.led = self.view.leader.as_deref() == Some(&self.me);
+    }
+
+    // ---- The clock ----
+
+    /// From now on fires are ours to notice. One that has just passed may have fallen between two owners: the
+    /// cursors of the items that we get will tell.
+    fn start_watching(&mut self) {
+        self.watching_since =
+            Some(self.now.wall.saturating_sub(misfire::LATE_START).unwrap_or(self.now.wall));
+        self.passed = self.last_fire().filter(|at| since(*at, self.now.wall) <= misfire::LATE_START);
+        self.arm();
+    }
+
+    fn arm(&mut self) {
+        let schedule = self.plan.as_ref().and_then(|it| it.schedule.as_ref());
+        self.next_fire = schedule.and_then(|it| it.next_after(self.now.wall));
+    }
+
+    /// The last fire up to now.
+    fn last_fire(&self) -> Option<Timestamp> {
+        let schedule = self.plan.as_ref()?.schedule.as_ref()?;
+        schedule.previous_before(self.now.wall.checked_add(SignedDuration::from_nanos(1)).ok()?)
+    }
+
+    fn look_at_clock(&mut self, out: &mut Vec<Effect>) {
+        if self.passed.is_some_and(|at| since(self.now.wall, at) > CLOCK_TRUST) {
+            (self.passed, self.due, self.overran) = (None, None, false);
+            self.arm();
+        }
+        if self.next_fire.is_some_and(|at| at <= self.now.wall)
+            && let Some(fire) = self.last_fire()
+        {
+            self.arm();
+            self.passed = Some(fire);
+            self.fire(fire, out);
+        }
+        self.drop_stale_fire(out);
+    }
+
+    fn fire(&mut self, fire: Timestamp, out: &mut Vec<Effect>) {
+        match &mut self.run {
+            _ if self.leaving.is_some() => {} // Our successors will find the items behind.
+            Run::Sharding { source: Source::Schedule | Source::Misfire, nominal } => *nominal = Some(fire),
+            Run::Idle | Run::Sharding { .. } | Run::Completing { .. } => self.due = Some(fire),
+            Run::Beginning { .. } | Run::Running { .. } => {
+                self.overran = true;
+                let unmonitored =
+                    self.plan.as_ref().filter(|it| !it.spec.monitor_execution && !it.spec.misfire);
+                if unmonitored.is_some() {
+                    let items = BTreeSet::new();
+                    out.push(Effect::Record(Event::Skipped {
+                        nominal: Some(fire),
+                        items,
+                        why: Skip::Overrun,
+                    }));
+                }
+            }
+        }
+    }
+
+    /// A fire that waited for a connection too long is missed, if the job does not make up for misfires.
+    fn drop_stale_fire(&mut self, out: &mut Vec<Effect>) {
+        let makes_up = self.plan.as_ref().is_some_and(|it| it.spec.misfire);
+        if let Some(due) = self.due.filter(|at| !makes_up && since(*at, self.now.wall) > misfire::LATE_START)
+        {
+            self.due = None;
+            let items = BTreeSet::new();
+            out.push(Effect::Record(Event::Skipped { nominal: Some(due), items, why: Skip::TooLate }));
+        }
+    }
+
+    // ---- The rules ----
+
+    fn settle(&mut self, out: &mut Vec<Effect>) {
+        if self.stopped || self.set_up(out) {
+            return;
+        }
+        // Each rule acts at most once before an answer frees its slot, and the run passes each state at most
+        // twice: reaching the bound would be a mistake in the rules.
+        for _ in 0..4 * RULES.len() {
+            let mut moved = false;
+            for (slot, rule) in RULES {
+                if self.is_free(slot)
+                    && let Some(standpoint) = self.standpoint()
+                    && let Some(wanted) = rule(&standpoint)
+                {
+                    self.commit(slot, wanted, out);
+                    moved = true;
+                }
+            }
+            moved |= self.advance_run(out);
+            if !moved {
+                self.overran &= !self.is_free(Slot::Misfire);
+                return;
+            }
+        }
+        debug_assert!(false, "the rules go in circles: {}", self.describe());
+    }
+
+    /// Makes sure that the job's document stands. Says whether there is something to wait for.
+    fn set_up(&mut self, out: &mut Vec<Effect>) -> bool {
+        let theirs = self.view.class.as_deref().unwrap_or_default().trim();
+        let ours = &self.local.class;
+        if !theirs.is_empty() && !ours.is_empty() && theirs != ours {
+            let reason = StopReason::Conflict { theirs: theirs.to_owned(), ours: ours.clone() };
+            self.stop(reason, out);
+            return true;
+        }
+        if self.leaving.is_none()
+            && !self.ever_registered
+            && self.is_free(Slot::SetUp)
+            && let Some(wanted) = presence::set_up(&self.local, &self.view, self.may_overwrite())
+        {
+            self.commit(Slot::SetUp, wanted, out);
+        }
+        self.plan.is_none() || self.pending.contains_key(&Slot::SetUp)
+    }
+
+    fn is_free(&self, slot: Slot) -> bool {
+        let retries = self.backoff.get(&slot).is_none_or(|it| it.retry_at <= self.now.mono);
+        retries && !self.pending.contains_key(&slot)
+    }
+
+    fn commit(&mut self, slot: Slot, wanted: Move, out: &mut Vec<Effect>) {
+        debug_assert!(!wanted.ops.is_empty(), "an empty transaction for {slot:?}");
+        let before = self.pending.insert(slot, wanted.tell);
+        debug_assert!(before.is_none(), "two transactions for {slot:?}");
+        out.push(Effect::Commit { slot, ops: wanted.ops });
+    }
+
+    fn advance_run(&mut self, out: &mut Vec<Effect>) -> bool {
+        if !self.is_free(Slot::Run) {
+            return false;
+        }
+        let Some(standpoint) = self.standpoint() else { return false };
+        let step = run::advance(&standpoint);
+        let moved = step.commit.is_some() || step.next.is_some();
+        out.extend(step.tell.map(Effect::Record));
+        if let Some(wanted) = step.commit {
+            self.commit(Slot::Run, wanted, out);
+        }
+        if let Some(next) = step.next {
+            self.enter(next, out);
+        }
+        moved
+    }
+
+    fn enter(&mut self, next: Run, out: &mut Vec<Effect>) {
+        match (&self.run, &next) {
+            (Run::Idle, Run::Sharding { source: Source::Schedule, .. }) => self.due = None,
+            (Run::Idle | Run::Sharding { .. }, Run::Beginning { .. }) => self.next_round += 1,
+            (Run::Beginning { .. }, Run::Running { round, .. }) => {
+                (self.told_to_yield, self.told_to_cancel) = (false, false);
+                let order = self.order(round);
+                out.push(Effect::Record(Event::RoundStarted {
+                    task_id: order.task_id.clone(),
+                    source: round.source,
+                    nominal: round.nominal,
+                    items: round.items.clone(),
+                    merged: round.merged,
+                }));
+                out.push(Effect::Run(order));
+            }
+            (Run::Running { round, .. }, _) => {
+                let task_id = self.task_id(round.number);
+                out.push(Effect::Record(Event::RoundFinished { task_id }));
+            }
+            _ => {}
+        }
+        self.run = next;
+    }
+
+    fn order(&self, round: &Round) -> Order {
+        let plan = self.plan.as_ref().expect("a round has a plan");
+        let token = |item| {
+            let state = self.view.items.get(&item);
+            let mark = state.and_then(|it| it.running.as_ref().or(it.owner.as_ref()));
+            mark.map_or(0, |it| it.token)
+        };
+        let order_item = |&item: &u32| OrderItem {
+            item,
+            parameter: plan.parameters.get(&item).cloned(),
+            token: token(item),
+        };
+        Order {
+            round: round.number,
+            task_id: self.full_task_id(round),
+            source: round.source,
+            nominal: round.nominal,
+            merged: round.merged,
+            total: plan.spec.sharding_total_count,
+            job_parameter: plan.spec.job_parameter.clone(),
+            items: round.items.iter().map(order_item).collect(),
+        }
+    }
+
+    // ---- Time limits ----
+
+    /// What must move and runs is waited for, but not for ever: a job with one endless item would stand still
+    /// as a whole.
+    fn look_at_patience(&mut self) {
+        let Some(at) = self.standpoint() else { return };
+        let gave_up: BTreeSet<u32> = at.gave_up.iter().copied().filter(|item| at.is_busy(*item)).collect();
+        let busy: BTreeSet<u32> = match at.leads() && at.view.necessary {
+            true => sharding::gap(&at).items().filter(|item| at.is_busy(*item)).collect(),
+            false => BTreeSet::new(),
+        };
+        self.gave_up = gave_up;
+        if busy.is_empty() {
+            self.waiting_since = None;
+            return;
+        }
+        let since = *self.waiting_since.get_or_insert(self.now.mono);
+        if self.now.mono.saturating_sub(since) >= PATIENCE {
+            self.gave_up.extend(busy);
+            self.waiting_since = None;
+        }
+    }
+
+    fn tell_items(&mut self, out: &mut Vec<Effect>) {
+        let Run::Running { round, .. } = &self.run else { return };
+        let wanted_elsewhere = self.view.necessary || self.leaving.is_some();
+        if wanted_elsewhere && !self.told_to_yield {
+            self.told_to_yield = true;
+            out.push(Effect::Yield { round: round.number });
+        }
+        if self.leaving.as_ref().is_some_and(|it| it.cancel_at <= self.now.mono) {
+            self.cancel(out);
+        }
+    }
+
+    fn cancel(&mut self, out: &mut Vec<Effect>) {
+        if let Run::Running { round, .. } = &self.run
+            && !self.told_to_cancel
+        {
+            self.told_to_cancel = true;
+            out.push(Effect::Cancel { round: round.number });
+        }
+    }
+
+    /// Now and then the mirror is made anew, in case it is not one any more. The rules repair the rest.
+    fn reconcile(&mut self, out: &mut Vec<Effect>) {
+        let minutes = self.plan.as_ref().map_or(0, |it| it.spec.reconcile_interval_minutes.max(0));
+        let interval = Duration::from_secs(60 * u64::from(minutes.unsigned_abs()));
+        if interval.is_zero() || !self.connected {
+            self.reconcile_at = None;
+        } else if self.reconcile_at.is_some_and(|at| at <= self.now.mono) {
+            self.reconcile_at = Some(self.now.mono + interval);
+            out.push(Effect::Resync);
+        } else {
+            self.reconcile_at.get_or_insert(self.now.mono + interval);
+        }
+    }
+
+    fn finish_leaving(&mut self, out: &mut Vec<Effect>) {
+        let Some(leaving) = &self.leaving else { return };
+        let cleaned_up = self.run.is_idle() && self.pending.is_empty() && !self.view.is_alive(&self.me);
+        let leads = self.view.leader.as_deref() == Some(&self.me);
+        if cleaned_up && !leads && (self.connected || !self.ever_registered) {
+            let reason = leaving.reason.clone();
+            self.stop(reason, out);
+        }
+    }
+
+    fn stop(&mut self, reason: StopReason, out: &mut Vec<Effect>) {
+        self.stopped = true;
+        out.push(Effect::Record(Event::Stopped { reason: reason.clone() }));
+        out.push(Effect::Stop(reason));
+    }
+
+    // ---- For those who ask ----
+
+    fn standpoint(&self) -> Option<Standpoint<'_>> {
+        Some(Standpoint {
+            now: self.now,
+            me: &self.me,
+            plan: self.plan.as_ref()?,
+            view: &self.view,
+            run: &self.run,
+            leaving: self.leaving.is_some(),
+            hold_back: self.may_overwrite() && self.local.spec.disabled,
+            last_status: self.last_status,
+            busy_leading: LEADER_SLOTS.iter().any(|slot| self.pending.contains_key(slot)),
+            due: self.due,
+            passed: self.passed,
+            overran: self.overran,
+            watching_since: self.watching_since,
+            next_round: self.next_round,
+            zombies: &self.zombies,
+            gave_up: &self.gave_up,
+        })
+    }
+
+    /// The part of a task id that names the round: Java's last part is opaque.
+    fn task_id(&self, round: u64) -> String {
+        format!("{}-{round}", self.me)
+    }
+
+    fn full_task_id(&self, round: &Round) -> String {
+        let kind = if round.source == Source::Failover { "FAILOVER" } else { "READY" };
+        let items: Vec<String> = round.items.iter().map(u32::to_string).collect();
+        format!(
+            "{}@-@{}@-@{kind}@-@{}",
+            self.local.spec.job_name,
+            items.join(","),
+            self.task_id(round.number)
+        )
+    }
+
+    /// Our instance id in the current session.
+    pub fn me(&self) -> &str {
+        &self.me
+    }
+
+    /// What the registry says, as far as we know.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Where the current round is.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The configuration in force.
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    /// Whether it has ended.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// When the clock fires next.
+    pub fn next_fire(&self) -> Option<Timestamp> {
+        self.next_fire
+    }
+
+    /// One line for traces.
+    pub fn describe(&self) -> String {
+        let pending: Vec<String> = self.pending.keys().map(|slot| format!("{slot:?}")).collect();
+        format!(
+            "{} {} items={:?} pending=[{}] due={:?} passed={:?} leaving={:?}",
+            self.me,
+            self.run.name(),
+            self.run.items(),
+            pending.join(","),
+            self.due,
+            self.passed,
+            self.leaving
+        )
+    }
+}
+
+/// How long after `earlier` is `later`; negative if it is not.
+fn since(earlier: Timestamp, later: Timestamp) -> SignedDuration {
+    later.duration_since(earlier)
+}

@@ -1,0 +1,395 @@
+//! The life of one round on this instance, from being wanted to having cleaned up.
+//!
+//! ```text
+//! Idle ──► Sharding ──► Beginning ──► Running ──► Completing ──► Idle
+//!   └──────── failover ────▲  └── clock off ──────────▲
+//! ```
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::{CHUNK, Move, Standpoint};
+use crate::event::{Event, Skip, Source};
+use crate::node::Node;
+use crate::tree::Op;
+use crate::view::{Item, ip_of, write_cursor};
+
+/// What a round is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// Counts the rounds of this process.
+    pub number: u64,
+    /// Why it runs.
+    pub source: Source,
+    /// The fire that it stands for.
+    pub nominal: Option<Timestamp>,
+    /// What it runs.
+    pub items: BTreeSet<u32>,
+    /// How many earlier fires it makes up for.
+    pub merged: u64,
+}
+
+impl Round {
+    fn new(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>, items: BTreeSet<u32>) -> Round {
+        let settled = items.iter().filter_map(|item| at.cursor(at.item(*item)?)).min();
+        let since = settled.max(at.watching_since).or(settled);
+        let merged = match (&at.plan.schedule, since, nominal) {
+            (Some(schedule), Some(since), Some(nominal)) => schedule.count_between(since, nominal),
+            _ => 1,
+        };
+        Round { number: at.next_round, source, nominal, items, merged: merged.saturating_sub(1) }
+    }
+
+    /// Whether it stands for fires, and so for missed ones too.
+    fn makes_up(&self) -> bool {
+        matches!(self.source, Source::Schedule | Source::Misfire)
+    }
+}
+
+/// Where the current round is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// There is none.
+    Idle,
+    /// Waiting until the assignment stands.
+    Sharding {
+        /// Why it runs.
+        source: Source,
+        /// The fire that it stands for.
+        nominal: Option<Timestamp>,
+    },
+    /// Waiting until the registry says that all items are ours to run.
+    Beginning {
+        /// The round.
+        round: Round,
+        /// The registry was asked to let us.
+        asked: Option<Asked>,
+    },
+    /// User code runs.
+    Running {
+        /// The round.
+        round: Round,
+        /// Items that have not ended.
+        left: BTreeSet<u32>,
+    },
+    /// Waiting until our marks are gone.
+    Completing {
+        /// The round.
+        round: Round,
+    },
+}
+
+/// A claim that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// When, by our clock.
+    pub sent: Timestamp,
+    /// The version that the registry's time had.
+    pub version: Option<u32>,
+}
+
+impl Asked {
+    /// The registry's time, if it has told it since.
+    fn answer(self, at: &Standpoint<'_>) -> Option<Timestamp> {
+        at.view.system_time.filter(|it| Some(it.version) != self.version).map(|it| it.modified)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Step {
+    pub(super) commit: Option<Move>,
+    pub(super) next: Option<Run>,
+    pub(super) tell: Option<Event>,
+}
+
+impl Step {
+    fn stay() -> Step {
+        Step::default()
+    }
+
+    fn go(next: Run) -> Step {
+        Step { next: Some(next), ..Step::default() }
+    }
+
+    fn commit(ops: Vec<Op>) -> Step {
+        Step { commit: Some(ops.into()), ..Step::default() }
+    }
+}
+
+pub(super) fn advance(at: &Standpoint<'_>) -> Step {
+    match at.run {
+        Run::Idle => idle(at),
+        Run::Sharding { source, nominal } => await_assignment(at, *source, *nominal),
+        Run::Beginning { round, asked } => begin(at, round, *asked),
+        Run::Running { round, left } if left.is_empty() => Step::go(Run::Completing { round: round.clone() }),
+        Run::Running { .. } => Step::stay(),
+        Run::Completing { round } => complete(at, round),
+    }
+}
+
+/// Failover goes ahead of everything, so that a busy survivor does not starve a dead peer's items.
+fn idle(at: &Standpoint<'_>) -> Step {
+    if at.leaving || !at.is_registered() {
+        return Step::stay();
+    }
+    let taken_over = select(at, Source::Failover, None);
+    if !taken_over.is_empty() {
+        let round = Round::new(at, Source::Failover, None, taken_over);
+        return Step::go(Run::Beginning { round, asked: None });
+    }
+    let (source, nominal) = if at.view.triggers.contains_key(at.me) {
+        (Source::Trigger, None)
+    } else if at.due.is_some() {
+        (Source::Schedule, at.due)
+    } else if at.passed.is_some() && !at.view.necessary && !select(at, Source::Misfire, at.passed).is_empty()
+    {
+        (Source::Misfire, at.passed)
+    } else {
+        return Step::stay();
+    };
+    Step::go(Run::Sharding { source, nominal })
+}
+
+fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> Step {
+    let pending = at.view.necessary || at.view.processing;
+    if pending && !at.leaving && !at.view.available().is_empty() {
+        return Step::stay();
+    }
+    let items = if pending || at.leaving { BTreeSet::new() } else { select(at, source, nominal) };
+    if !items.is_empty() {
+        let round = Round::new(at, source, nominal, items);
+        return Step::go(Run::Beginning { round, asked: None });
+    }
+    if source == Source::Trigger && !at.leaving {
+        let told = Event::Skipped { nominal: None, items: BTreeSet::new(), why: Skip::NoItems };
+        let answered = Move::from(vec![Node::Trigger(at.me.to_owned()).delete()]).telling(told);
+        return Step { commit: Some(answered), next: Some(Run::Idle), tell: None };
+    }
+    Step::go(Run::Idle)
+}
+
+/// The items that this instance may run now for that reason.
+fn select(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> BTreeSet<u32> {
+    let total = at.plan.spec.sharding_total_count;
+    let known = at.view.items.range(..total);
+    known.filter(|(item, state)| may_run(at, **item, state, source, nominal)).map(|(item, _)| *item).collect()
+}
+
+fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal: Option<Timestamp>) -> bool {
+    let free = state.running.is_none() && !state.disabled && !at.zombies.contains_key(&item);
+    let mine = at.is_enabled() && state.failover.is_none() && is_my_turn(at, state);
+    // A fire that the cursor has passed was settled already, here or elsewhere.
+    let open = || at.cursor(state).is_none_or(|settled| nominal.is_none_or(|nominal| settled < nominal));
+    free && match source {
+        Source::Failover => at.is_me(state.failover.as_ref()),
+        Source::Trigger => mine,
+        Source::Schedule => mine && open(),
+        Source::Misfire => mine && state.misfire && at.plan.spec.misfire,
+    }
+}
+
+/// Usually an item is its owner's. Where instances take turns, it is that of the one who holds the baton.
+fn is_my_turn(at: &Standpoint<'_>, state: &Item) -> bool {
+    let holder = at.view.baton.as_deref().filter(|ip| at.plan.takes_turns() && !ip.is_empty());
+    match holder.filter(|ip| at.view.available().iter().any(|id| ip_of(id) == *ip)) {
+        Some(ip) => ip == ip_of(at.me),
+        None => state.owner.as_ref().is_some_and(|it| it.by == at.me),
+    }
+}
+
+fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
+    let begun = |item: &u32| at.item(*item).is_some_and(|it| is_begun(at, round, it, asked.is_some()));
+    let still =
+        |item: &u32| at.item(*item).is_some_and(|it| may_run(at, *item, it, round.source, round.nominal));
+    let items: BTreeSet<u32> = round.items.iter().copied().filter(|it| begun(it) || still(it)).collect();
+    let in_doubt =
+        (at.view.necessary && round.source != Source::Failover) || at.leaving || !at.is_registered();
+    if items.is_empty() || (in_doubt && !items.iter().any(begun)) {
+        return turn_back(at, round);
+    }
+    if items != round.items {
+        return Step::go(Run::Beginning { round: Round { items, ..round.clone() }, asked });
+    }
+    let waiting: Vec<u32> = items.iter().copied().filter(|it| !begun(it)).take(CHUNK).collect();
+    let answered = asked.and_then(|it| it.answer(at));
+    let ops = claim(at, round, &waiting, answered.is_none());
+    if ops.len() > 1 {
+        let asked = Asked { sent: at.now.wall, version: at.view.system_time.map(|it| it.version) };
+        let next = Run::Beginning { round: round.clone(), asked: Some(asked) };
+        return Step { commit: Some(ops.into()), next: Some(next), tell: None };
+    }
+    start(at, round, asked.zip(answered))
+}
+
+/// What is monitored has begun when the registry says so. What is not has no mark: it has begun when we said
+/// so, and its request to make up for a missed fire is gone.
+fn is_begun(at: &Standpoint<'_>, round: &Round, state: &Item, asked: bool) -> bool {
+    match at.plan.spec.monitor_execution {
+        true => state.running.as_ref().is_some_and(|it| it.by == at.me),
+        false => asked && !(round.makes_up() && state.misfire),
+    }
+}
+
+/// The assignment is about to change, or others were faster: a fire is looked at again once things stand.
+fn turn_back(at: &Standpoint<'_>, round: &Round) -> Step {
+    match round.source {
+        Source::Schedule | Source::Misfire if !at.leaving && at.is_registered() => {
+            Step::go(Run::Sharding { source: round.source, nominal: round.nominal })
+        }
+        _ => Step::go(Run::Idle),
+    }
+}
+
+/// One transaction that makes these items ours to run, whatever their number: it is refused if we are gone,
+/// if somebody else runs one of them, or if one was moved or settled since we looked.
+fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) -> Vec<Op> {
+    let mut ops = vec![at.i_exist()];
+    for &item in items {
+        let Some(state) = at.item(item) else { continue };
+        if at.plan.spec.monitor_execution {
+            let mark = Node::Running(item);
+            // A mark that outlives us tells others that we died.
+            ops.push(if at.fails_over() { mark.create(at.me) } else { mark.create_ephemeral(at.me) });
+            ops.extend(advance_cursor(round, item, state));
+        }
+        ops.extend((round.makes_up() && state.misfire).then(|| Node::Misfire(item).delete()));
+    }
+    let triggered = round.source == Source::Trigger && at.view.triggers.contains_key(at.me);
+    ops.extend(triggered.then(|| Node::Trigger(at.me.to_owned()).delete()));
+    if at.plan.spec.max_time_diff_seconds >= 0 && ask_the_time {
+        ops.push(match at.view.system_time {
+            Some(_) => Node::SystemTime.set(""),
+            None => Node::SystemTime.create(""),
+        });
+    }
+    ops
+}
+
+fn advance_cursor(round: &Round, item: u32, state: &Item) -> Option<Op> {
+    let node = Node::Cursor(item);
+    match (round.source, state.cursor) {
+        (Source::Schedule | Source::Misfire, Some(it)) => {
+            Some(node.set_at(it.version, write_cursor(round.nominal.max(it.at))))
+        }
+        (Source::Schedule | Source::Misfire, None) => Some(node.create(write_cursor(round.nominal))),
+        (Source::Trigger, Some(it)) => Some(node.is_at(it.version)),
+        (Source::Trigger, None) => None,
+        (Source::Failover, _) => Some(Node::Failover(item).exists()),
+    }
+}
+
+/// Everything is ours. Unless the clocks disagree, user code starts.
+fn start(at: &Standpoint<'_>, round: &Round, time: Option<(Asked, Timestamp)>) -> Step {
+    let limit = i64::from(at.plan.spec.max_time_diff_seconds);
+    let off = time.map_or(0, |(asked, answer)| off_by(answer, asked.sent, at.now.wall));
+    if limit >= 0 && off > limit * 1000 {
+        let items = round.items.clone();
+        let told = Event::Skipped { nominal: round.nominal, items, why: Skip::ClockOff };
+        return Step { next: Some(Run::Completing { round: round.clone() }), tell: Some(told), commit: None };
+    }
+    Step::go(Run::Running { round: round.clone(), left: round.items.clone() })
+}
+
+/// How far the registry's time is from the interval in which it must have been read, in milliseconds. The
+/// way to the registry and back does not count as a difference.
+fn off_by(registry: Timestamp, sent: Timestamp, received: Timestamp) -> i64 {
+    let ms = Timestamp::as_millisecond;
+    (ms(sent) - ms(registry)).max(ms(registry) - ms(received)).max(0)
+}
+
+fn complete(at: &Standpoint<'_>, round: &Round) -> Step {
+    let mut ops = Vec::new();
+    for (&item, state) in at.view.items.iter().filter(|(item, _)| round.items.contains(item)) {
+        if ops.len() >= CHUNK {
+            break; // The rest follows when this is done.
+        }
+        ops.extend(state.running.as_ref().filter(|it| it.by == at.me).map(|_| Node::Running(item).delete()));
+        ops.extend(at.is_me(state.failover.as_ref()).then(|| Node::Failover(item).delete()));
+        ops.extend(at.is_me(state.failovering.as_ref()).then(|| Node::Failovering(item).delete()));
+    }
+    if !ops.is_empty() || !at.plan.spec.monitor_execution {
+        ops.extend(pass_baton(at, round));
+    }
+    if !ops.is_empty() {
+        return Step::commit(ops);
+    }
+    Step::go(Run::Idle)
+}
+
+/// Where instances take turns, the next host in the order of the strategies is next.
+fn pass_baton(at: &Standpoint<'_>, round: &Round) -> Vec<Op> {
+    if !at.plan.takes_turns() || round.source == Source::Failover {
+        return Vec::new();
+    }
+    let mut hosts: Vec<&str> = at.view.available().into_iter().map(ip_of).collect();
+    hosts.dedup();
+    let here = hosts.iter().position(|ip| *ip == ip_of(at.me));
+    let Some(next) = here.map(|here| hosts[(here + 1) % hosts.len()]) else { return Vec::new() };
+    match at.view.baton.as_deref() {
+        Some(holder) if holder == next => Vec::new(),
+        Some(_) => vec![Node::Baton.delete(), Node::Baton.create_ephemeral(next)],
+        None => vec![Node::Baton.create_ephemeral(next)],
+    }
+}
+
+impl Run {
+    pub(super) fn is_idle(&self) -> bool {
+        *self == Run::Idle
+    }
+
+    /// A round for a fire is about to select its items.
+    pub(super) fn awaits_a_fire(&self) -> bool {
+        matches!(self, Run::Sharding { source: Source::Schedule | Source::Misfire, .. })
+    }
+
+    fn round(&self) -> Option<&Round> {
+        match self {
+            Run::Idle | Run::Sharding { .. } => None,
+            Run::Beginning { round, .. } | Run::Running { round, .. } | Run::Completing { round } => {
+                Some(round)
+            }
+        }
+    }
+
+    /// The items of the current round.
+    pub fn items(&self) -> BTreeSet<u32> {
+        self.round().map(|it| it.items.clone()).unwrap_or_default()
+    }
+
+    /// The items of a round for a fire that is being claimed.
+    pub(super) fn beginning(&self) -> BTreeSet<u32> {
+        match self {
+            Run::Beginning { round, .. } if round.nominal.is_some() => round.items.clone(),
+            Run::Idle
+            | Run::Sharding { .. }
+            | Run::Beginning { .. }
+            | Run::Running { .. }
+            | Run::Completing { .. } => BTreeSet::new(),
+        }
+    }
+
+    /// One word for it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Run::Idle => "idle",
+            Run::Sharding { .. } => "sharding",
+            Run::Beginning { .. } => "beginning",
+            Run::Running { .. } => "running",
+            Run::Completing { .. } => "completing",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_to_the_registry_is_no_difference_of_clocks() {
+        let at = |ms| Timestamp::from_millisecond(ms).unwrap();
+        assert_eq!(off_by(at(150), at(100), at(200)), 0);
+        assert_eq!(off_by(at(90), at(100), at(200)), 10);
+        assert_eq!(off_by(at(230), at(100), at(200)), 30);
+    }
+}

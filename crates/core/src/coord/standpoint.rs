@@ -1,0 +1,100 @@
+//! What a rule may look at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::{CLOCK_TRUST, Now, Run, since};
+use crate::node::{Latch, Node};
+use crate::plan::Plan;
+use crate::tree::Op;
+use crate::view::{Item, View, ip_of};
+
+pub(super) struct Standpoint<'a> {
+    pub(super) now: Now,
+    pub(super) me: &'a str,
+    pub(super) plan: &'a Plan,
+    pub(super) view: &'a View,
+    pub(super) run: &'a Run,
+    pub(super) leaving: bool,
+    /// The program wants its host disabled at its start.
+    pub(super) hold_back: bool,
+    pub(super) last_status: Option<&'static str>,
+    /// Something that only a leader may do is under way.
+    pub(super) busy_leading: bool,
+    pub(super) due: Option<Timestamp>,
+    pub(super) passed: Option<Timestamp>,
+    pub(super) overran: bool,
+    pub(super) watching_since: Option<Timestamp>,
+    pub(super) next_round: u64,
+    pub(super) zombies: &'a BTreeMap<u32, u64>,
+    pub(super) gave_up: &'a BTreeSet<u32>,
+}
+
+impl<'a> Standpoint<'a> {
+    pub(super) fn is_registered(&self) -> bool {
+        self.view.is_alive(self.me)
+    }
+
+    pub(super) fn is_enabled(&self) -> bool {
+        self.view.is_enabled(ip_of(self.me))
+    }
+
+    /// Whether we may lead and take work.
+    pub(super) fn is_able(&self) -> bool {
+        self.is_registered() && self.is_enabled() && !self.leaving
+    }
+
+    pub(super) fn leads(&self) -> bool {
+        self.view.leader.as_deref() == Some(self.me)
+    }
+
+    pub(super) fn is_me(&self, id: Option<&String>) -> bool {
+        id.is_some_and(|id| id == self.me)
+    }
+
+    /// Failover needs to know who runs what.
+    pub(super) fn fails_over(&self) -> bool {
+        self.plan.spec.failover && self.plan.spec.monitor_execution
+    }
+
+    pub(super) fn item(&self, item: u32) -> Option<&'a Item> {
+        self.view.items.get(&item)
+    }
+
+    /// The items that we own, within the job's number of items.
+    pub(super) fn own_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
+        let owned = |state: &Item| state.owner.as_ref().is_some_and(|it| it.by == self.me);
+        self.view.items.range(..self.plan.spec.sharding_total_count).filter(move |(_, state)| owned(state))
+    }
+
+    pub(super) fn is_run_by_the_living(&self, state: &Item) -> bool {
+        let lives = state.running.as_ref().is_some_and(|it| self.view.is_alive(&it.by));
+        lives && self.plan.spec.monitor_execution
+    }
+
+    pub(super) fn is_busy(&self, item: u32) -> bool {
+        self.item(item).is_some_and(|it| self.is_run_by_the_living(it))
+    }
+
+    /// The last settled fire, if it is known. One that lies in the future was written by a clock that was
+    /// wrong.
+    pub(super) fn cursor(&self, state: &Item) -> Option<Timestamp> {
+        let at = state.cursor.filter(|_| self.plan.spec.monitor_execution)?.at?;
+        (since(self.now.wall, at) <= CLOCK_TRUST).then_some(at)
+    }
+
+    /// A transaction that begins with this is refused once we are gone.
+    pub(super) fn i_exist(&self) -> Op {
+        Node::Instance(self.me.to_owned()).exists()
+    }
+
+    /// How our places in line begin: Curator's spelling, with our id for its random one.
+    pub(super) fn ticket(&self) -> String {
+        format!("_c_{}-", self.me)
+    }
+
+    pub(super) fn place_in_line(&self, latch: Latch) -> Option<&'a String> {
+        self.view.place_in_line(latch, &self.ticket())
+    }
+}

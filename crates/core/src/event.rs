@@ -1,0 +1,205 @@
+//! What happened, for whoever keeps records: logs, history, metrics, the live view of a terminal.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jiff::Timestamp;
+
+/// Why a round runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The schedule fired.
+    Schedule,
+    /// Somebody asked for it.
+    Trigger,
+    /// A fire was missed and is made up for.
+    Misfire,
+    /// Another instance died while it ran these items.
+    Failover,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Schedule => "schedule",
+            Source::Trigger => "trigger",
+            Source::Misfire => "misfire",
+            Source::Failover => "failover",
+        })
+    }
+}
+
+/// Why a fire did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Skip {
+    /// The item is disabled.
+    ItemDisabled,
+    /// The host is disabled.
+    ServerDisabled,
+    /// The round before was still running, and the job does not make up for misfires.
+    Overrun,
+    /// It could not start in time, and the job does not make up for misfires.
+    TooLate,
+    /// The clock differs too much from the registry's.
+    ClockOff,
+    /// Nothing belongs to this instance.
+    NoItems,
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Skip::ItemDisabled => "the item is disabled",
+            Skip::ServerDisabled => "the server is disabled",
+            Skip::Overrun => "the round before was still running",
+            Skip::TooLate => "it could not start in time",
+            Skip::ClockOff => "the clock differs too much from the registry's",
+            Skip::NoItems => "no item belongs to this instance",
+        })
+    }
+}
+
+/// How one item ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It returned.
+    Succeeded,
+    /// It returned an error, or panicked.
+    Failed(String),
+    /// It was told to stop, and did.
+    Cancelled,
+}
+
+/// Why a job ends on this instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// The program asked for it.
+    Left,
+    /// An operator removed our instance node.
+    ShutDown,
+    /// An operator removed the job.
+    Removed,
+    /// Another job of this name exists.
+    Conflict {
+        /// The class that the registry names.
+        theirs: String,
+        /// The class of our job.
+        ours: String,
+    },
+    /// The stored configuration cannot be used, and there is no earlier one that could.
+    BadConfig(String),
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StopReason::Left => f.write_str("left"),
+            StopReason::ShutDown => f.write_str("shut down by an operator"),
+            StopReason::Removed => f.write_str("the job was removed from the registry"),
+            StopReason::Conflict { theirs, ours } => {
+                write!(
+                    f,
+                    "the registry holds a job of this name with class `{theirs}`, ours is `{ours}`: use another job name, or make the classes agree"
+                )
+            }
+            StopReason::BadConfig(error) => write!(f, "the stored configuration cannot be used: {error}"),
+        }
+    }
+}
+
+/// Something worth recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// This instance is registered, under this id.
+    Registered {
+        /// The instance.
+        id: String,
+    },
+    /// The connection is lost; what the registry says is unknown.
+    Suspended,
+    /// The session can no longer be trusted; running items are told to stop.
+    Distrusted,
+    /// The connection is back.
+    Reconnected,
+    /// This instance leads.
+    Elected,
+    /// This instance led, and does no longer.
+    Abdicated,
+    /// As leader, this instance handed out the items anew.
+    Resharded {
+        /// How many items got another owner.
+        moved: usize,
+    },
+    /// The configuration changed.
+    ConfigChanged,
+    /// The configuration changed to something that cannot be used; the one before stays in force.
+    ConfigRefused {
+        /// What is wrong with it.
+        error: String,
+    },
+    /// A round begins.
+    RoundStarted {
+        /// Unique for each round.
+        task_id: String,
+        /// Why it runs.
+        source: Source,
+        /// The fire it stands for.
+        nominal: Option<Timestamp>,
+        /// What it runs.
+        items: BTreeSet<u32>,
+        /// How many earlier fires it makes up for.
+        merged: u64,
+    },
+    /// An item ended.
+    ItemFinished {
+        /// The round.
+        task_id: String,
+        /// The item.
+        item: u32,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A round ended.
+    RoundFinished {
+        /// The round.
+        task_id: String,
+    },
+    /// A fire passed while these items could not run; they will run once more at the end of it.
+    Missed {
+        /// The fire.
+        nominal: Timestamp,
+        /// The items.
+        items: BTreeSet<u32>,
+    },
+    /// A fire, or a trigger, will not run for these items.
+    Skipped {
+        /// The fire; `None` for a trigger.
+        nominal: Option<Timestamp>,
+        /// The items; empty if none is known.
+        items: BTreeSet<u32>,
+        /// Why.
+        why: Skip,
+    },
+    /// As leader, this instance found items whose runner is dead, to be taken over.
+    Crashed {
+        /// The items.
+        items: BTreeSet<u32>,
+    },
+    /// This instance takes over an item of a dead one.
+    TookOver {
+        /// The item.
+        item: u32,
+    },
+    /// An instance died before it could act on a trigger: its items will run with their next owners.
+    TriggerHandedOn {
+        /// The dead instance.
+        from: String,
+        /// The items.
+        items: BTreeSet<u32>,
+    },
+    /// This job has ended on this instance.
+    Stopped {
+        /// Why.
+        reason: StopReason,
+    },
+}

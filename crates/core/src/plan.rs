@@ -1,0 +1,85 @@
+//! A job's configuration, read and compiled: what the coordinator works by.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use elasticjob_cron::{Cron, DstPolicy, Fold, Gap, Schedule, Zone};
+
+use crate::spec::{JobSpec, SpecError};
+use crate::strategy::{SINGLE_SHARDING_BALANCE, Strategies, Strategy};
+
+/// What happens to a fire whose time of day a clock change skips: a key of `props`.
+pub const DST_GAP: &str = "elasticjob.dst.gap";
+/// What happens to a fire whose time of day a clock change repeats: a key of `props`.
+pub const DST_FOLD: &str = "elasticjob.dst.fold";
+
+/// A configuration that can be worked by.
+#[derive(Clone)]
+pub struct Plan {
+    /// What was written.
+    pub spec: JobSpec,
+    /// When it fires; `None` for a job that only runs when asked.
+    pub schedule: Option<Schedule>,
+    /// The parameter of each item that has one.
+    pub parameters: BTreeMap<u32, String>,
+    /// Who gets what.
+    pub strategy: Arc<dyn Strategy>,
+}
+
+impl Plan {
+    /// Reads a specification. `zone` is where the schedule lives if the specification does not say.
+    pub fn compile(spec: JobSpec, strategies: &Strategies, zone: &Zone) -> Result<Plan, SpecError> {
+        spec.validate()?;
+        let schedule = compile_schedule(&spec, zone)?;
+        let name = spec.job_sharding_strategy_type.as_deref();
+        let strategy = strategies.find(name).ok_or_else(|| {
+            let known: Vec<&str> = strategies.names().collect();
+            SpecError::choice("jobShardingStrategyType", name.unwrap_or_default(), &known.join(", "))
+        })?;
+        Ok(Plan { schedule, parameters: spec.item_parameters()?, strategy, spec })
+    }
+
+    /// Whether instances take turns at the only item.
+    pub fn takes_turns(&self) -> bool {
+        let name = self.spec.job_sharding_strategy_type.as_deref().unwrap_or_default();
+        self.spec.sharding_total_count == 1 && name.eq_ignore_ascii_case(SINGLE_SHARDING_BALANCE)
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+fn compile_schedule(spec: &JobSpec, zone: &Zone) -> Result<Option<Schedule>, SpecError> {
+    let Some(text) = spec.cron.as_deref().filter(|it| !it.trim().is_empty()) else { return Ok(None) };
+    let cron =
+        Cron::parse(text).map_err(|e| SpecError::Cron { value: text.to_owned(), fault: e.to_string() })?;
+    let zone = match spec.time_zone.as_deref() {
+        Some(name) => Zone::parse(name).map_err(|_| SpecError::TimeZone { value: name.to_owned() })?,
+        None => zone.clone(),
+    };
+    Ok(Some(Schedule::new(cron, zone).with_policy(dst_policy(spec)?)))
+}
+
+fn dst_policy(spec: &JobSpec) -> Result<DstPolicy, SpecError> {
+    let mut policy = DstPolicy::default();
+    if let Some(text) = spec.props.get(DST_GAP) {
+        policy.gap = match text.as_str() {
+            "skip" => Gap::Skip,
+            "run-at-end" => Gap::RunAtEnd,
+            _ => return Err(SpecError::choice(DST_GAP, text, "skip or run-at-end")),
+        };
+    }
+    if let Some(text) = spec.props.get(DST_FOLD) {
+        policy.fold = match text.as_str() {
+            "first" => Fold::First,
+            "second" => Fold::Second,
+            "both" => Fold::Both,
+            _ => return Err(SpecError::choice(DST_FOLD, text, "first, second or both")),
+        };
+    }
+    Ok(policy)
+}
