@@ -237,7 +237,10 @@ fn check_name(name: &str) -> Result<(), SpecError> {
         "contains `@-@`, at which task ids are split: use a name without it"
     } else if matches!(name, "." | ".." | "zookeeper") {
         "is reserved by the registry: use another name"
-    } else if name.chars().any(|c| c.is_control() || matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')) {
+    } else if name
+        .chars()
+        .any(|c| c.is_control() || matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}'))
+    {
         "contains characters that a registry's path must not have: use printable ones"
     } else {
         return Ok(());
@@ -287,7 +290,11 @@ fn is_zone(zone: &str) -> bool {
         None if offset.len() > 2 && offset.is_ascii() => offset.split_at(offset.len() - 2),
         None => (offset, "00"),
     };
-    let number = |text: &str, most: u8| text.len() <= 2 && text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<u8>().is_ok_and(|n| n <= most);
+    let number = |text: &str, most: u8| {
+        text.len() <= 2
+            && text.bytes().all(|b| b.is_ascii_digit())
+            && text.parse::<u8>().is_ok_and(|n| n <= most)
+    };
     number(hours, 23) && minutes.len() == 2 && number(minutes, 59)
 }
 
@@ -298,7 +305,8 @@ fn is_iana(zone: &str) -> bool {
 fn check_pool(pool: Option<&str>) -> Result<(), SpecError> {
     let Some(pool) = pool else { return Ok(()) };
     let known = pool.eq_ignore_ascii_case("CPU") || pool.eq_ignore_ascii_case("SINGLE_THREAD");
-    let size = pool.bytes().all(|byte| byte.is_ascii_digit()) && pool.parse::<u32>().is_ok_and(|size| size > 0);
+    let size =
+        pool.bytes().all(|byte| byte.is_ascii_digit()) && pool.parse::<u32>().is_ok_and(|size| size > 0);
     if known || size { Ok(()) } else { Err(SpecError::Pool { value: pool.to_owned() }) }
 }
 
@@ -340,7 +348,9 @@ pub enum SpecError {
         value: i64,
     },
     /// An element of the item parameters is malformed.
-    #[error("shardingItemParameters has `{element}`: write each element as item=text, with neither `,` nor `=` in the text")]
+    #[error(
+        "shardingItemParameters has `{element}`: write each element as item=text, with neither `,` nor `=` in the text"
+    )]
     ItemParameter {
         /// The element.
         element: String,
@@ -352,7 +362,9 @@ pub enum SpecError {
         item: u32,
     },
     /// A parameter is for an item that does not exist.
-    #[error("shardingItemParameters names item {item}, but shardingTotalCount is {total}: raise the count or drop the parameter")]
+    #[error(
+        "shardingItemParameters names item {item}, but shardingTotalCount is {total}: raise the count or drop the parameter"
+    )]
     ItemOutOfRange {
         /// The item.
         item: u32,
@@ -368,13 +380,17 @@ pub enum SpecError {
         fault: String,
     },
     /// The zone is unknown.
-    #[error("timeZone `{value}` is unknown: write GMT+8:00 or the like, or an IANA name such as Europe/Vienna")]
+    #[error(
+        "timeZone `{value}` is unknown: write GMT+8:00 or the like, or an IANA name such as Europe/Vienna"
+    )]
     TimeZone {
         /// The zone.
         value: String,
     },
     /// The pool is neither a known type nor a number.
-    #[error("jobExecutorThreadPoolSizeProviderType `{value}` is unknown: write CPU, SINGLE_THREAD or a number of at least 1")]
+    #[error(
+        "jobExecutorThreadPoolSizeProviderType `{value}` is unknown: write CPU, SINGLE_THREAD or a number of at least 1"
+    )]
     Pool {
         /// The type.
         value: String,

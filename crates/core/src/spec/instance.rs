@@ -29,7 +29,11 @@ impl InstanceDoc {
     /// ```
     #[must_use]
     pub fn new(job_instance_id: impl Into<String>, server_ip: impl Into<String>) -> InstanceDoc {
-        InstanceDoc { job_instance_id: job_instance_id.into(), server_ip: Some(server_ip.into()), labels: None }
+        InstanceDoc {
+            job_instance_id: job_instance_id.into(),
+            server_ip: Some(server_ip.into()),
+            labels: None,
+        }
     }
 
     /// The document as Java writes it.
@@ -65,10 +69,15 @@ impl InstanceDoc {
     /// Where the text stops being YAML, or that the id is missing.
     pub fn from_yaml(text: &str) -> Result<InstanceDoc, SpecError> {
         let mut found = flat::read(text)?;
-        let job_instance_id = found.remove("jobInstanceId").filter(|id| !id.is_empty()).ok_or(SpecError::Missing {
-            field: "jobInstanceId",
-            remedy: "write the name of the instance's node",
-        })?;
-        Ok(InstanceDoc { job_instance_id, server_ip: found.remove("serverIp"), labels: found.remove("labels") })
+        let job_instance_id =
+            found.remove("jobInstanceId").filter(|id| !id.is_empty()).ok_or(SpecError::Missing {
+                field: "jobInstanceId",
+                remedy: "write the name of the instance's node",
+            })?;
+        Ok(InstanceDoc {
+            job_instance_id,
+            server_ip: found.remove("serverIp"),
+            labels: found.remove("labels"),
+        })
     }
 }

@@ -102,7 +102,9 @@ pub fn detect(config_has_children: bool, config_data: &str) -> Generation {
         return Generation::V1;
     }
     match serde_json::from_str(config_data) {
-        Ok(Value::Object(object)) if object.contains_key("jobType") || object.contains_key("jobClass") => Generation::V2,
+        Ok(Value::Object(object)) if object.contains_key("jobType") || object.contains_key("jobClass") => {
+            Generation::V2
+        }
         _ => Generation::V3,
     }
 }
@@ -126,7 +128,8 @@ pub fn detect(config_has_children: bool, config_data: &str) -> Generation {
 ///
 /// The setting that cannot be read, or that is missing and has no default.
 pub fn from_v1(job_name: &str, nodes: &BTreeMap<String, String>) -> Result<Imported, SpecError> {
-    let mut import = Import::new(job_name, nodes.iter().map(|(name, text)| (name.clone(), Value::String(text.clone()))));
+    let mut import =
+        Import::new(job_name, nodes.iter().map(|(name, text)| (name.clone(), Value::String(text.clone()))));
     let spec = &mut import.imported.spec;
     (spec.monitor_execution, spec.misfire) = (true, true);
     import.common()?;
@@ -158,7 +161,7 @@ pub fn from_v2(json: &str) -> Result<Imported, SpecError> {
     let document: BTreeMap<String, Value> = serde_json::from_str(json).map_err(|error| SpecError::Json {
         line: error.line(),
         column: error.column(),
-        reason: error.to_string(),
+        reason: reason(&error),
     })?;
     let mut import = Import::new("", document);
     let spec = &mut import.imported.spec;
@@ -166,7 +169,8 @@ pub fn from_v2(json: &str) -> Result<Imported, SpecError> {
     import.imported.spec.job_name = import.text("jobName")?.unwrap_or_default();
     import.common()?;
     import.handlers()?;
-    import.imported.spec.reconcile_interval_minutes = import.number("reconcileIntervalMinutes")?.unwrap_or(10);
+    import.imported.spec.reconcile_interval_minutes =
+        import.number("reconcileIntervalMinutes")?.unwrap_or(10);
     import.imported.spec.disabled = import.flag("disabled")?.unwrap_or(false);
     import.imported.spec.overwrite = import.flag("overwrite")?.unwrap_or(false);
     import.must_be_complete()?;
@@ -192,7 +196,8 @@ impl Import {
         self.imported.job_class = self.filled("jobClass")?;
         self.imported.spec.cron = self.filled("cron")?;
         self.imported.spec.sharding_total_count = self.count("shardingTotalCount")?;
-        self.imported.spec.sharding_item_parameters = self.text("shardingItemParameters")?.unwrap_or_default();
+        self.imported.spec.sharding_item_parameters =
+            self.text("shardingItemParameters")?.unwrap_or_default();
         self.imported.spec.job_parameter = self.text("jobParameter")?.unwrap_or_default();
         self.imported.spec.description = self.text("description")?.unwrap_or_default();
         let spec = &self.imported.spec;
@@ -209,7 +214,11 @@ impl Import {
     fn job_type(&mut self) -> Result<Option<JobType>, SpecError> {
         let Some(text) = self.filled("jobType")? else { return Ok(None) };
         let fault = "unknown: write SIMPLE, DATAFLOW or SCRIPT";
-        JobType::parse(&text).map(Some).ok_or_else(|| SpecError::Value { field: "jobType".to_owned(), value: text, fault })
+        JobType::parse(&text).map(Some).ok_or_else(|| SpecError::Value {
+            field: "jobType".to_owned(),
+            value: text,
+            fault,
+        })
     }
 
     fn strategy(&mut self) -> Result<(), SpecError> {
@@ -244,7 +253,9 @@ impl Import {
 
     fn monitor_port(&mut self) -> Result<(), SpecError> {
         if let Some(port) = self.number("monitorPort")?.filter(|port| *port >= 0) {
-            self.warn(format!("monitorPort {port} belongs to the process now: set the dump port of the worker"));
+            self.warn(format!(
+                "monitorPort {port} belongs to the process now: set the dump port of the worker"
+            ));
         }
         Ok(())
     }
@@ -254,7 +265,13 @@ impl Import {
         let handlers = match self.left.remove("jobProperties") {
             None => return Ok(()),
             Some(Value::Object(handlers)) => handlers,
-            Some(value) => return Err(wrong("jobProperties", &value, "no object: write {\"job_exception_handler\": class}")),
+            Some(value) => {
+                return Err(wrong(
+                    "jobProperties",
+                    &value,
+                    "no object: write {\"job_exception_handler\": class}",
+                ));
+            }
         };
         for (name, value) in handlers {
             let class = value.as_str().unwrap_or_default();
@@ -301,7 +318,10 @@ impl Import {
             self.warn(format!("{name} `{}` is unknown", shown(&value)));
         }
         if self.imported.spec.sharding_total_count == 0 {
-            return Err(SpecError::Missing { field: "shardingTotalCount", remedy: "write the number of items, at least 1" });
+            return Err(SpecError::Missing {
+                field: "shardingTotalCount",
+                remedy: "write the number of items, at least 1",
+            });
         }
         Ok(self.imported)
     }
@@ -337,11 +357,21 @@ impl Import {
         Ok(self.parsed(name, "no number of items: write a number of at least 1")?.unwrap_or(0))
     }
 
-    fn parsed<T: std::str::FromStr>(&mut self, name: &str, fault: &'static str) -> Result<Option<T>, SpecError> {
+    fn parsed<T: std::str::FromStr>(
+        &mut self,
+        name: &str,
+        fault: &'static str,
+    ) -> Result<Option<T>, SpecError> {
         let Some(text) = self.filled(name)? else { return Ok(None) };
         let parsed = text.trim().parse().map(Some);
         parsed.map_err(|_| SpecError::Value { field: name.to_owned(), value: text, fault })
     }
+}
+
+/// The message without the position, which is told apart from it.
+fn reason(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    message.split(" at line ").next().unwrap_or(&message).to_owned()
 }
 
 fn simple_name(class: &str) -> &str {

@@ -62,7 +62,10 @@ impl JobSpec {
         let mut pools = BTreeMap::new();
         for entry in node::entries(text)? {
             let key = entry.key.as_str();
-            if let Some(pool) = [PoolKey::ThreadPoolSizeProvider, PoolKey::ServiceHandler].into_iter().find(|pool| pool.name() == key) {
+            if let Some(pool) = [PoolKey::ThreadPoolSizeProvider, PoolKey::ServiceHandler]
+                .into_iter()
+                .find(|pool| pool.name() == key)
+            {
                 pools.insert(pool.name(), (pool, optional_text(key, &entry.value)?));
             } else {
                 spec.read(entry)?;
@@ -173,10 +176,7 @@ impl Field<'_> {
             Field::Items(items) => out.list(key, items),
             Field::Properties(entries) if entries.is_empty() => {}
             Field::Properties(entries) => out.map(key, entries.iter()),
-            Field::Below(text) => {
-                let gap = if text.starts_with(['-', ' ']) { '\n' } else { ' ' };
-                out.verbatim(&format!("{key}:{gap}{text}"));
-            }
+            Field::Below(text) => out.verbatim(&node::under(key, text)),
             Field::Lines(lines) => out.verbatim(lines),
         }
     }
@@ -188,13 +188,22 @@ pub(super) fn java_problems(spec: &JobSpec) -> Vec<String> {
     if let Some(zone) = spec.time_zone.as_deref().filter(|zone| !zone.starts_with("GMT")) {
         problems.push(format!("timeZone `{zone}` does not start with GMT: write an offset such as GMT+8:00"));
     }
-    problems.extend(spec.unknown.keys().map(|key| format!("key `{key}` is unknown to it: move the setting into props")));
+    problems.extend(
+        spec.unknown.keys().map(|key| format!("key `{key}` is unknown to it: move the setting into props")),
+    );
     if let Some(pool) = &spec.job_executor_thread_pool_size_provider_type {
         if spec.pool_key == PoolKey::ServiceHandler {
-            problems.push(format!("{} is the name that 3.0.4 had: write {}", spec.pool_key.name(), PoolKey::default().name()));
+            problems.push(format!(
+                "{} is the name that 3.0.4 had: write {}",
+                spec.pool_key.name(),
+                PoolKey::default().name()
+            ));
         }
         if pool.parse::<u32>().is_ok() {
-            problems.push(format!("{} `{pool}` is taken for CPU: write CPU or SINGLE_THREAD", PoolKey::default().name()));
+            problems.push(format!(
+                "{} `{pool}` is taken for CPU: write CPU or SINGLE_THREAD",
+                PoolKey::default().name()
+            ));
         }
     }
     let listeners = spec.job_listener_types.iter().map(|listener| ("jobListenerTypes".to_owned(), listener));
@@ -241,7 +250,9 @@ fn integer(field: &str, value: &Node) -> Result<Option<i128>, SpecError> {
 
 fn number(field: &str, value: &Node) -> Result<Option<i32>, SpecError> {
     let Some(number) = integer(field, value)? else { return Ok(None) };
-    i32::try_from(number).map(Some).map_err(|_| wrong(field, value, "out of range: write a number of 32 bits"))
+    i32::try_from(number)
+        .map(Some)
+        .map_err(|_| wrong(field, value, "out of range: write a number of 32 bits"))
 }
 
 fn count(field: &str, value: &Node) -> Result<u32, SpecError> {
@@ -251,9 +262,14 @@ fn count(field: &str, value: &Node) -> Result<u32, SpecError> {
 
 fn items(field: &str, value: &Node) -> Result<Vec<String>, SpecError> {
     match value {
-        Node::List(items) => items.iter().map(|item| scalar(field, item, "no text: write a single value for each item")).collect(),
+        Node::List(items) => {
+            let items = items.iter().filter(|item| !item.is_null());
+            items.map(|item| scalar(field, item, "no text: write a single value for each item")).collect()
+        }
         _ if value.is_null() => Ok(Vec::new()),
-        Node::Scalar { .. } | Node::Map(_) => Err(wrong(field, value, "no list: write `- item` lines below the key")),
+        Node::Scalar { .. } | Node::Map(_) => {
+            Err(wrong(field, value, "no list: write `- item` lines below the key"))
+        }
     }
 }
 
@@ -262,21 +278,27 @@ fn properties(field: &str, value: &Node) -> Result<BTreeMap<String, String>, Spe
         Node::Map(entries) => {
             let mut properties = BTreeMap::new();
             for (key, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
+                if key.is_merge() {
+                    return Err(wrong(field, key, "a merge key: write the properties out"));
+                }
                 let key = scalar(field, key, "no key: write a text before the colon")?;
                 let value = java_text(&format!("{field}.{key}"), value)?;
                 properties.insert(key, value);
             }
             Ok(properties)
         }
-        _ if value.is_null() => Ok(BTreeMap::new()),
-        Node::Scalar { .. } | Node::List(_) => Err(wrong(field, value, "no mapping: write `key: value` lines below the key")),
+        _ if value.is_null() || value.is_empty_list() => Ok(BTreeMap::new()),
+        Node::Scalar { .. } | Node::List(_) => {
+            Err(wrong(field, value, "no mapping: write `key: value` lines below the key"))
+        }
     }
 }
 
 fn scalar(field: &str, value: &Node, fault: &'static str) -> Result<String, SpecError> {
     match value {
         Node::Scalar { text, binary: true, .. } => {
-            let bytes = resolve::unbase64(text).ok_or_else(|| wrong(field, value, "no base 64: write plain text"))?;
+            let bytes =
+                resolve::unbase64(text).ok_or_else(|| wrong(field, value, "no base 64: write plain text"))?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         }
         Node::Scalar { text, .. } => Ok(text.clone()),

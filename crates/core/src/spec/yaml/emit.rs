@@ -108,7 +108,11 @@ impl Emitter {
         if !resolve::is_printable(text) {
             self.indicator("!!binary", true, false);
             let encoded: Vec<u16> = resolve::base64(text.as_bytes()).encode_utf16().collect();
-            return if simple_key { self.double_quoted(indent, &encoded, false) } else { self.literal(indent, &encoded) };
+            return if simple_key {
+                self.double_quoted(indent, &encoded, false);
+            } else {
+                self.literal(indent, &encoded);
+            };
         }
         let units: Vec<u16> = text.encode_utf16().collect();
         match choose_style(text, simple_key) {
@@ -127,7 +131,11 @@ impl Emitter {
         self.indention = false;
         for (at, run) in runs(text) {
             let fold = split && run == [SPACE] && at > 0 && self.column > WIDTH;
-            if fold { self.break_to(indent) } else { self.put_units(run) }
+            if fold {
+                self.break_to(indent);
+            } else {
+                self.put_units(run);
+            }
             self.whitespace = false;
             self.indention = false;
         }
@@ -272,7 +280,9 @@ fn analyse(text: &str) -> Analysis {
     let chars: Vec<char> = text.chars().collect();
     let break_space = chars.windows(2).any(|pair| is_break(pair[0]) && pair[1] == ' ');
     let space_break = chars.windows(2).any(|pair| pair[0] == ' ' && is_break(pair[1]));
-    let special = chars.iter().any(|c| !(*c == '\n' || matches!(c, ' '..='~') || resolve::is_printable_beyond_ascii(*c)));
+    let special = chars
+        .iter()
+        .any(|c| !(*c == '\n' || matches!(c, ' '..='~') || resolve::is_printable_beyond_ascii(*c)));
     let (first, last) = (chars[0], chars[chars.len() - 1]);
     let ragged = first == ' ' || is_break(first) || last == ' ' || is_break(last);
     let single_line = !break_space && !space_break && !special;
@@ -288,7 +298,9 @@ fn analyse(text: &str) -> Analysis {
 fn has_block_indicators(text: &str, chars: &[char]) -> bool {
     let blank_after = |at: usize| chars.get(at + 1).is_none_or(|next| matches!(next, '\0' | ' ' | '\t'));
     let leading = match chars[0] {
-        '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' => true,
+        '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' => {
+            true
+        }
         '?' | ':' | '-' => blank_after(0),
         _ => false,
     };

@@ -40,7 +40,7 @@ impl Node {
         }
     }
 
-    fn is_empty_list(&self) -> bool {
+    pub(super) fn is_empty_list(&self) -> bool {
         matches!(self, Node::List(items) if items.is_empty())
     }
 
@@ -48,7 +48,9 @@ impl Node {
         match self {
             Node::Scalar { .. } => 1,
             Node::List(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
-            Node::Map(entries) => 1 + entries.iter().map(|(key, value)| key.size() + value.size()).sum::<usize>(),
+            Node::Map(entries) => {
+                1 + entries.iter().map(|(key, value)| key.size() + value.size()).sum::<usize>()
+            }
         }
     }
 }
@@ -90,12 +92,13 @@ struct Position {
 impl Entry<'_> {
     /// The lines of the entry, key included, as they stand in a block mapping that is not indented.
     pub(super) fn lines(&self) -> Result<String, SpecError> {
-        self.must_stand_alone()?;
-        Ok(match &self.shape {
+        let lines = match &self.shape {
             Shape::Block { lines, indent, .. } => outdent(lines, *indent),
             Shape::Flow { key, value: "" } => format!("{key}:\n"),
             Shape::Flow { key, value } => format!("{key}: {}\n", value.replace('\n', "\n  ")),
-        })
+        };
+        self.must_stand_alone(&lines)?;
+        Ok(lines)
     }
 
     /// What stands behind the key, or nothing if that is null or an empty list.
@@ -103,8 +106,7 @@ impl Entry<'_> {
         if self.value.is_null() || self.value.is_empty_list() {
             return Ok(None);
         }
-        self.must_stand_alone()?;
-        Ok(Some(match &self.shape {
+        let below = match &self.shape {
             Shape::Block { lines, indent, colon } => {
                 let behind = lines.get(*colon..).unwrap_or_default();
                 let (rest, below) = behind.split_once('\n').unwrap_or((behind, ""));
@@ -112,16 +114,37 @@ impl Entry<'_> {
                 if rest.trim().is_empty() { below } else { format!("{}\n{below}", rest.trim_start()) }
             }
             Shape::Flow { value, .. } => format!("{}\n", value.replace('\n', "\n  ")),
-        }))
+        };
+        self.must_stand_alone(&under(&self.key, &below))?;
+        Ok(Some(below))
     }
 
-    fn must_stand_alone(&self) -> Result<(), SpecError> {
+    /// The text will be put between other lines, so it has to be exactly this entry without its surroundings.
+    fn must_stand_alone(&self, lines: &str) -> Result<(), SpecError> {
         if self.leans {
             let reason = format!("`{}` uses an alias of another key's anchor: write the value out", self.key);
             return Err(self.position.error(reason));
         }
-        Ok(())
+        let among_others = format!("before: 1\n{lines}after: 1\n");
+        match entries(&among_others).as_deref() {
+            Ok([_, entry, after]) if entry.key == self.key && entry.spans(lines) && after.key == "after" => {
+                Ok(())
+            }
+            _ => Err(self
+                .position
+                .error(format!("`{}` cannot be kept as it is: write it as `key: value` lines", self.key))),
+        }
     }
+
+    fn spans(&self, text: &str) -> bool {
+        matches!(self.shape, Shape::Block { lines, .. } if lines == text)
+    }
+}
+
+/// A key with YAML text below or behind it.
+pub(super) fn under(key: &str, text: &str) -> String {
+    let gap = if text.starts_with(['-', ' ']) { '\n' } else { ' ' };
+    format!("{key}:{gap}{text}")
 }
 
 fn outdent(lines: &str, columns: usize) -> String {
@@ -146,10 +169,13 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry<'_>>, SpecError> {
         raw.push(entry);
     }
     reader.close()?;
-    let starts: Vec<usize> = raw.iter().map(|entry| source.entry_start(entry.key_start, reader.indent)).collect();
+    let starts: Vec<usize> =
+        raw.iter().map(|entry| source.entry_start(entry.key_start, reader.indent)).collect();
     let entries = raw.into_iter().enumerate().map(|(at, entry)| {
         let shape = match style {
-            StructureStyle::Block => source.block(starts[at], starts.get(at + 1).copied(), &entry, reader.indent),
+            StructureStyle::Block => {
+                source.block(starts[at], starts.get(at + 1).copied(), &entry, reader.indent)
+            }
             StructureStyle::Flow => source.flow(&entry),
         };
         Entry { key: entry.key, value: entry.value, shape, position: entry.position, leans: entry.leans }
@@ -185,7 +211,11 @@ impl<'a> Source<'a> {
     fn new(text: &'a str) -> Self {
         let has_odd_breaks = text.contains(['\u{85}', '\u{2028}', '\u{2029}']);
         let has_inner_mark = text.chars().skip(1).any(|c| c == BYTE_ORDER_MARK);
-        let mark = if has_inner_mark { ('\u{e000}'..='\u{f8ff}').find(|candidate| !text.contains(*candidate)) } else { None };
+        let mark = if has_inner_mark {
+            ('\u{e000}'..='\u{f8ff}').find(|candidate| !text.contains(*candidate))
+        } else {
+            None
+        };
         let translate = |(at, c): (usize, char)| match c {
             BYTE_ORDER_MARK if at > 0 => mark.unwrap_or(c),
             c if is_break(c) => '\n',
@@ -201,7 +231,9 @@ impl<'a> Source<'a> {
 
     /// Undoes the translation in a scalar. Only a literal block can have kept an odd separator: elsewhere Java escapes it.
     fn restore(&self, text: &str, style: ScalarStyle, previous_end: usize) -> String {
-        let text = self.mark.map_or(Cow::Borrowed(text), |mark| Cow::Owned(text.replace(mark, &BYTE_ORDER_MARK.to_string())));
+        let text = self
+            .mark
+            .map_or(Cow::Borrowed(text), |mark| Cow::Owned(text.replace(mark, &BYTE_ORDER_MARK.to_string())));
         if !self.has_odd_breaks || style != ScalarStyle::Literal {
             return text.into_owned();
         }
@@ -226,9 +258,12 @@ impl<'a> Source<'a> {
     fn entry_start(&self, key_start: usize, indent: usize) -> usize {
         let mut start = self.byte(key_start);
         loop {
-            let line_start = self.text[..start].rfind(is_break).map_or(0, |at| at + self.text[at..].chars().next().map_or(1, char::len_utf8));
+            let line_start = self.text[..start]
+                .rfind(is_break)
+                .map_or(0, |at| at + self.text[at..].chars().next().map_or(1, char::len_utf8));
             let line = self.text[line_start..].trim_start_matches(BYTE_ORDER_MARK);
-            let opens = line.bytes().take_while(|byte| *byte == b' ').count() == indent && !line.trim_start().starts_with('#');
+            let opens = line.bytes().take_while(|byte| *byte == b' ').count() == indent
+                && !line.trim_start().starts_with('#');
             if opens || line_start == 0 {
                 return line_start;
             }
@@ -243,7 +278,11 @@ impl<'a> Source<'a> {
         let end = end.unwrap_or_else(|| self.document_end(start));
         let lines = self.text.get(start..end).unwrap_or_default().trim_start_matches(BYTE_ORDER_MARK);
         let key_end = self.byte(entry.key_end);
-        let colon = self.text.get(key_end..end).and_then(|rest| rest.find(':')).map_or(key_end, |at| key_end + at + 1);
+        let colon = self
+            .text
+            .get(key_end..end)
+            .and_then(|rest| rest.find(':'))
+            .map_or(key_end, |at| key_end + at + 1);
         Shape::Block { lines, indent, colon: colon.saturating_sub(end - lines.len()) }
     }
 
@@ -283,8 +322,11 @@ struct Reader<'s> {
 
 impl<'s> Reader<'s> {
     fn new(source: &'s Source<'s>) -> Result<Self, SpecError> {
-        let events = Parser::new_from_str(&source.parsed).filter(|event| !matches!(event, Ok((Event::Comment(..), _))));
-        let events: Vec<_> = events.collect::<Result<_, ScanError>>().map_err(|error| Position::of(error.marker()).error(error.info()))?;
+        let events = Parser::new_from_str(&source.parsed)
+            .filter(|event| !matches!(event, Ok((Event::Comment(..), _))));
+        let events: Vec<_> = events
+            .collect::<Result<_, ScanError>>()
+            .map_err(|error| Position::of(error.marker()).error(error.info()))?;
         Ok(Reader {
             source,
             events: events.into_iter(),
@@ -306,15 +348,22 @@ impl<'s> Reader<'s> {
                     return Ok(style);
                 }
                 Event::StreamEnd => break,
-                _ => return Err(Position::of(&span.start).error("not a mapping: write `key: value` lines".to_owned())),
+                _ => {
+                    return Err(
+                        Position::of(&span.start).error("not a mapping: write `key: value` lines".to_owned())
+                    );
+                }
             }
         }
-        Err(Position { line: 1, column: 1 }.error("the document is empty: write `key: value` lines".to_owned()))
+        Err(Position { line: 1, column: 1 }
+            .error("the document is empty: write `key: value` lines".to_owned()))
     }
 
     fn close(&mut self) -> Result<(), SpecError> {
         match self.events.by_ref().find(|(event, _)| matches!(event, Event::DocumentStart(..))) {
-            Some((_, span)) => Err(Position::of(&span.start).error("a second document begins here: keep one".to_owned())),
+            Some((_, span)) => {
+                Err(Position::of(&span.start).error("a second document begins here: keep one".to_owned()))
+            }
             None => Ok(()),
         }
     }
@@ -328,7 +377,12 @@ impl<'s> Reader<'s> {
         }
         let position = Position::of(&key_span.start);
         let key = match self.node(event, &key_span)? {
-            key if key.is_merge() => return Err(position.error("merge keys are not supported: write the settings out".to_owned())),
+            key if key.is_null() => {
+                return Err(position.error("a key is missing here: write `key: value`".to_owned()));
+            }
+            key if key.is_merge() => {
+                return Err(position.error("merge keys are not supported: write the settings out".to_owned()));
+            }
             Node::Scalar { text, .. } => text,
             Node::List(_) | Node::Map(_) => return Err(position.error("a key must be text".to_owned())),
         };
@@ -337,7 +391,16 @@ impl<'s> Reader<'s> {
         let value_start = span.tag_start.map_or(span.start.index(), |tag| tag.index());
         let value = self.node(event, &span)?;
         let (key_start, value_end) = (key_span.start.index(), self.previous_end);
-        Ok(Some(RawEntry { key, key_start, key_end, value, value_start, value_end, position, leans: self.leans }))
+        Ok(Some(RawEntry {
+            key,
+            key_start,
+            key_end,
+            value,
+            value_start,
+            value_end,
+            position,
+            leans: self.leans,
+        }))
     }
 
     fn node(&mut self, event: Event<'s>, span: &Span) -> Result<Node, SpecError> {
@@ -393,7 +456,8 @@ impl<'s> Reader<'s> {
         self.previous_end = span.end.index();
         self.leans |= !self.own.contains(&id);
         let Some(node) = self.anchors.get(&id).cloned() else {
-            return Err(Position::of(&span.start).error("the alias refers to what contains it: write the value out".to_owned()));
+            return Err(Position::of(&span.start)
+                .error("the alias refers to what contains it: write the value out".to_owned()));
         };
         self.count(node.size(), span)?;
         Ok(node)
@@ -402,13 +466,16 @@ impl<'s> Reader<'s> {
     fn count(&mut self, nodes: usize, span: &Span) -> Result<(), SpecError> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > NODES_MAX {
-            return Err(Position::of(&span.start).error(format!("more than {NODES_MAX} values: shorten the document")));
+            return Err(Position::of(&span.start)
+                .error(format!("more than {NODES_MAX} values: shorten the document")));
         }
         Ok(())
     }
 }
 
 fn scalar(text: String, style: ScalarStyle, tag: Option<&Tag>) -> Node {
+    // To Java a lone `!` says nothing.
+    let tag = tag.filter(|tag| tag.original() != "!");
     let implicit = match tag.map(|tag| tag.core_suffix().unwrap_or("")) {
         None if style == ScalarStyle::Plain => resolve::resolve(&text),
         Some("null") => Implicit::Null,
@@ -418,7 +485,8 @@ fn scalar(text: String, style: ScalarStyle, tag: Option<&Tag>) -> Node {
         Some("timestamp") => Implicit::Timestamp,
         None | Some(_) => Implicit::Text,
     };
-    let binary = tag.is_some_and(|tag| tag.suffix_in_namespace("tag:yaml.org,2002:").as_deref() == Some("binary"));
+    let binary =
+        tag.is_some_and(|tag| tag.suffix_in_namespace("tag:yaml.org,2002:").as_deref() == Some("binary"));
     Node::Scalar { text, implicit, binary }
 }
 

@@ -67,7 +67,9 @@ pub(super) fn integer(text: &str) -> Option<i128> {
     } else if let Some(hexadecimal) = digits.strip_prefix("0x") {
         unsigned(hexadecimal, 16)?
     } else if digits.contains(':') {
-        digits.split(':').try_fold(0_i128, |sum, part| sum.checked_mul(60)?.checked_add(unsigned(part, 10)?))?
+        digits
+            .split(':')
+            .try_fold(0_i128, |sum, part| sum.checked_mul(60)?.checked_add(unsigned(part, 10)?))?
     } else if let Some(octal) = digits.strip_prefix('0') {
         unsigned(octal, 8)?
     } else {
@@ -129,7 +131,9 @@ fn is_float(text: &str) -> bool {
     }
     if let Some((whole, fraction)) = digits.split_once('.').filter(|(whole, _)| whole.contains(':')) {
         let mut parts = whole.split(':');
-        return parts.next().is_some_and(is_digits) && parts.all(is_sixty) && all(fraction, is_digit_or_underscore);
+        return parts.next().is_some_and(is_digits)
+            && parts.all(is_sixty)
+            && all(fraction, is_digit_or_underscore);
     }
     let (mantissa, exponent) = match digits.find(['e', 'E']) {
         Some(at) => (&digits[..at], Some(&digits[at + 1..])),
@@ -152,12 +156,19 @@ fn is_timestamp(text: &str) -> bool {
     if rest.digits(4, 4).is_none() || !rest.skip('-') {
         return false;
     }
-    let (Some(month), true, Some(day)) = (rest.digits(1, 2), rest.skip('-'), rest.digits(1, 2)) else { return false };
+    let (Some(month), true, Some(day)) = (rest.digits(1, 2), rest.skip('-'), rest.digits(1, 2)) else {
+        return false;
+    };
     if rest.0.is_empty() {
         return month == 2 && day == 2;
     }
     let separated = rest.skip('T') || rest.skip('t') || rest.blanks() > 0;
-    let clock = separated && rest.digits(1, 2).is_some() && rest.skip(':') && rest.digits(2, 2).is_some() && rest.skip(':') && rest.digits(2, 2).is_some();
+    let clock = separated
+        && rest.digits(1, 2).is_some()
+        && rest.skip(':')
+        && rest.digits(2, 2).is_some()
+        && rest.skip(':')
+        && rest.digits(2, 2).is_some();
     if !clock {
         return false;
     }
@@ -169,7 +180,9 @@ fn is_timestamp(text: &str) -> bool {
     }
     rest.blanks();
     let zone = rest.skip('Z')
-        || ((rest.skip('-') || rest.skip('+')) && rest.digits(1, 2).is_some() && (!rest.skip(':') || rest.digits(2, 2).is_some()));
+        || ((rest.skip('-') || rest.skip('+'))
+            && rest.digits(1, 2).is_some()
+            && (!rest.skip(':') || rest.digits(2, 2).is_some()));
     zone && rest.0.is_empty()
 }
 
@@ -235,7 +248,8 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub(super) fn base64(bytes: &[u8]) -> String {
     let mut out = String::new();
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().fold(0_u32, |word, byte| (word << 8) | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let word =
+            chunk.iter().fold(0_u32, |word, byte| (word << 8) | u32::from(*byte)) << (8 * (3 - chunk.len()));
         for position in 0..4 {
             let sextet = (word >> (18 - 6 * position)) & 0x3F;
             let digit = if position <= chunk.len() { ALPHABET[sextet as usize] } else { b'=' };
