@@ -216,10 +216,7 @@ fn bad_values_are_named() {
         v1(&[("shardingTotalCount", "1"), ("maxTimeDiffSeconds", "1.5")]),
         &expect!["maxTimeDiffSeconds `1.5` is no number of 32 bits: write a decimal number"],
     );
-    check(
-        from_v2("jobName: j"),
-        &expect!["line 1, column 1: not a JSON document of 2.x: expected value"],
-    );
+    check(from_v2("jobName: j"), &expect!["line 1, column 1: not a JSON document of 2.x: expected value"]);
     check(from_v2(r#"{"jobName":"j"}"#), &expect!["jobType is missing: write SIMPLE, DATAFLOW or SCRIPT"]);
     check(from_v2(r#"{"jobType":"SIMPLE"}"#), &expect!["jobName is missing: name the job"]);
     check(

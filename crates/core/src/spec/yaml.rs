@@ -2,8 +2,8 @@
 //!
 //! Separate from [`JobSpec`] because these names and habits belong to Java: a missing boolean is `false` here, not the builder's default.
 //!
-//! More lenient than Java in three ways: unknown keys are kept instead of refused, an explicit null counts as absent,
-//! and a key of `props` may look like a number.
+//! More lenient than Java: unknown keys are kept instead of refused, an explicit null counts as absent, and a key of `props` may look
+//! like a number. Stricter: no merge keys, and no list where a text belongs. A date in `props` stays as it was written.
 
 mod emit;
 mod node;
