@@ -41,7 +41,7 @@ fn a_name_must_fit_into_a_path_and_a_task_id() {
     check(
         name("a\u{0}b"),
         &expect![
-            "jobName `a\\u{0}b` contains characters that a registry's path must not have: use printable ones"
+            "jobName `a\\0b` contains characters that a registry's path must not have: use printable ones"
         ],
     );
 }
@@ -169,11 +169,14 @@ fn java_is_told_apart_from_what_only_we_can_read() {
     spec.job_executor_thread_pool_size_provider_type = Some("4".to_owned());
     spec.unknown.insert("colour".to_owned(), "colour: red\n".to_owned());
     spec.props.insert("bell".to_owned(), "\u{7}".to_owned());
+    spec.job_extra_configurations =
+        Some("- !!com.acme.Own {}\n- !!org.apache.shardingsphere.elasticjob.X {}\n".to_owned());
     spec.description = "a\u{85}b".to_owned();
     expect![[r#"
         Java 3.0.5 could not read this job: timeZone `Europe/Vienna` does not start with GMT: write an offset such as GMT+8:00
         key `colour` is unknown to it: move the setting into props
         jobExecutorThreadPoolSizeProviderType `4` is taken for CPU: write CPU or SINGLE_THREAD
+        jobExtraConfigurations has `!!com.acme.Own`, a class it refuses: remove it
         props.bell has control characters, which come back as bytes: remove them
         description has U+0085, which comes back as a line feed: write a line feed"#]]
     .assert_eq(&spec.java_readable().unwrap_err().to_string().replace("; ", "\n"));

@@ -206,20 +206,46 @@ pub(super) fn java_problems(spec: &JobSpec) -> Vec<String> {
             ));
         }
     }
-    let listeners = spec.job_listener_types.iter().map(|listener| ("jobListenerTypes".to_owned(), listener));
-    let keys = spec.props.keys().map(|key| (format!("a key of props, {key:?},"), key));
-    let values = spec.props.iter().map(|(key, value)| (format!("props.{key}"), value));
-    for (place, text) in listeners.chain(keys).chain(values) {
-        if !resolve::is_printable(text) {
-            problems.push(format!("{place} has control characters, which come back as bytes: remove them"));
-        }
-    }
-    for (key, field) in spec.fields() {
-        if matches!(field, Field::Text(text) if text.contains('\u{85}')) {
-            problems.push(format!("{key} has U+0085, which comes back as a line feed: write a line feed"));
-        }
-    }
+    let extra = spec.job_extra_configurations.as_deref().unwrap_or_default();
     problems
+        .extend(foreign_tags(extra).map(|tag| format!("{EXTRA} has `{tag}`, a class it refuses: remove it")));
+    problems.extend(spoilt_text(spec));
+    problems
+}
+
+/// Class tags that Java's reader does not let through.
+fn foreign_tags(yaml: &str) -> impl Iterator<Item = &str> {
+    let words = yaml.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | '{' | '}' | ','));
+    words.filter(|word| {
+        word.starts_with("!!")
+            && word.contains('.')
+            && !word.starts_with("!!org.apache.shardingsphere.elasticjob")
+    })
+}
+
+/// Text that does not come back from Java as it was.
+fn spoilt_text(spec: &JobSpec) -> Vec<String> {
+    let listeners =
+        spec.job_listener_types.iter().map(|listener| ("jobListenerTypes".to_owned(), listener.as_str()));
+    let keys = spec.props.keys().map(|key| (format!("a key of props, {key:?},"), key.as_str()));
+    let values = spec.props.iter().map(|(key, value)| (format!("props.{key}"), value.as_str()));
+    let collected: Vec<_> = listeners.chain(keys).chain(values).collect();
+    let bytes = collected.iter().filter(|(_, text)| !resolve::is_printable(text));
+    let mut spoilt: Vec<_> = bytes
+        .map(|(place, _)| format!("{place} has control characters, which come back as bytes: remove them"))
+        .collect();
+    let fields = spec.fields();
+    let single = fields.iter().filter_map(|(key, field)| match field {
+        Field::Text(text) => Some((*key, *text)),
+        _ => None,
+    });
+    let all = single.chain(collected.iter().map(|(place, text)| (place.as_str(), *text)));
+    spoilt.extend(
+        all.filter(|(_, text)| text.contains('\u{85}')).map(|(place, _)| {
+            format!("{place} has U+0085, which comes back as a line feed: write a line feed")
+        }),
+    );
+    spoilt
 }
 
 fn optional_text(field: &str, value: &Node) -> Result<Option<String>, SpecError> {
