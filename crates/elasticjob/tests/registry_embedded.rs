@@ -15,13 +15,13 @@ fn create(path: &str, kind: Kind) -> Op {
 }
 
 fn in_memory() -> Arc<dyn Registry> {
-    registry::open("embedded://?session-timeout=100ms").unwrap()
+    registry::open("embedded://?session-timeout=100ms").expect("it opens")
 }
 
 fn on_disk() -> (TempDir, Arc<dyn Registry>) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a directory");
     let url = format!("embedded://{}/new?session-timeout=100ms", directory.path().display());
-    let registry = registry::open(&url).unwrap();
+    let registry = registry::open(&url).expect("it opens");
     (directory, registry)
 }
 

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -53,11 +54,19 @@ pub struct Embedded {
 /// What all handles and sessions of one registry hold together. When the last of them goes, so does it.
 struct Shared {
     core: Arc<Core>,
+    writer: OnceLock<JoinHandle<()>>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         self.core.close();
+        // So that another process can have the file as soon as nobody here holds it. It may be the writer
+        // itself that drops the last handle, with a task that it was the last to wake.
+        if let Some(writer) = self.writer.take().filter(|it| it.thread().id() != std::thread::current().id())
+        {
+            // If it panicked, it has closed the file all the same.
+            let _ = writer.join();
+        }
     }
 }
 
@@ -104,7 +113,7 @@ impl Embedded {
     /// process, however it ends; what was answered is on disk.
     ///
     /// Within one process everybody who names the directory shares the registry; a second process is
-    /// refused. A thread of its own does the writing, and several transactions at a time if they come at
+    /// refused, until the last handle, session and watch of the first is dropped. A thread of its own does the writing, and several transactions at a time if they come at
     /// once. A test that pauses tokio's clock should use a registry in memory: the clock runs on while this
     /// one writes.
     ///
@@ -135,26 +144,30 @@ impl Embedded {
             match homes.get(&home).map(Weak::upgrade) {
                 None => break,
                 Some(Some(shared)) => return Ok(Embedded { shared, session_timeout: SESSION_TIMEOUT }),
-                // Its last handle is gone, but its writer has not closed the file yet.
+                // Its last handle is being dropped, but its writer has not closed the file yet.
                 Some(None) => homes = HOMES.closed.wait(homes).unwrap_or_else(PoisonError::into_inner),
             }
         }
         let (store, entries, ceiling) = store::Store::open(&home)?;
-        let core = Arc::new(Core::durable(home.clone(), entries, ceiling));
-        let registry =
-            Embedded { shared: Arc::new(Shared { core: core.clone() }), session_timeout: SESSION_TIMEOUT };
+        let core = Core::durable(home.clone(), entries, ceiling);
+        let registry = Embedded::of(core);
         homes.insert(home.clone(), Arc::downgrade(&registry.shared));
         drop(homes); // If there is no thread to be had, the writer is dropped here and wants the lock.
-        let writer = Writer { core, store, _closed: Closed { home: home.clone() } };
-        std::thread::Builder::new()
-            .name("registry-writer".into())
-            .spawn(move || writer.run())
-            .map_err(|source| RegistryError::Io { path: home, source })?;
+        let closed = Some(Closed { home: home.clone() });
+        registry.write_to(store, closed).map_err(|source| RegistryError::Io { path: home, source })?;
         Ok(registry)
     }
 
+    fn write_to(&self, store: store::Store, closed: Option<Closed>) -> std::io::Result<()> {
+        let writer = Writer { core: self.shared.core.clone(), store, _closed: closed };
+        let thread = std::thread::Builder::new().name("registry-writer".into());
+        let _ = self.shared.writer.set(thread.spawn(move || writer.run())?);
+        Ok(())
+    }
+
     fn of(core: Core) -> Embedded {
-        Embedded { shared: Arc::new(Shared { core: Arc::new(core) }), session_timeout: SESSION_TIMEOUT }
+        let shared = Shared { core: Arc::new(core), writer: OnceLock::new() };
+        Embedded { shared: Arc::new(shared), session_timeout: SESSION_TIMEOUT }
     }
 
     /// How long after a crash the ephemeral nodes stay of members that connect through this handle.
@@ -314,7 +327,7 @@ static HOMES: LazyLock<Homes> = LazyLock::new(|| Homes { open: Mutex::default(),
 struct Writer {
     core: Arc<Core>,
     store: store::Store,
-    _closed: Closed,
+    _closed: Option<Closed>,
 }
 
 impl Writer {
@@ -336,5 +349,198 @@ impl Drop for Closed {
     fn drop(&mut self) {
         HOMES.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.home);
         HOMES.closed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use redb::StorageBackend;
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+    use crate::registry::{Change, CommitError, Kind, Op, WatchEvent};
+
+    /// A disk that counts, can be held up and can break.
+    #[derive(Clone, Debug)]
+    struct Disk {
+        content: Arc<InMemoryBackend>,
+        syncs: Arc<AtomicUsize>,
+        broken: Arc<AtomicBool>,
+        held: Arc<(Mutex<bool>, Condvar)>,
+    }
+
+    impl Disk {
+        fn hold(&self, held: bool) {
+            *self.held.0.lock().unwrap() = held;
+            self.held.1.notify_all();
+        }
+    }
+
+    impl StorageBackend for Disk {
+        fn len(&self) -> std::io::Result<u64> {
+            self.content.len()
+        }
+        fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+            self.content.read(offset, out)
+        }
+        fn set_len(&self, len: u64) -> std::io::Result<()> {
+            self.content.set_len(len)
+        }
+        fn sync_data(&self) -> std::io::Result<()> {
+            drop(self.held.1.wait_while(self.held.0.lock().unwrap(), |held| *held).unwrap());
+            self.syncs.fetch_add(1, Ordering::SeqCst);
+            match self.broken.load(Ordering::SeqCst) {
+                true => Err(std::io::Error::other("no space left")),
+                false => self.content.sync_data(),
+            }
+        }
+        fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+            self.content.write(offset, data)
+        }
+    }
+
+    fn registry_on_a_disk() -> (Embedded, Disk) {
+        let disk = Disk {
+            content: Arc::new(InMemoryBackend::new()),
+            syncs: Arc::default(),
+            broken: Arc::default(),
+            held: Arc::default(),
+        };
+        let (store, entries, ceiling) = store::Store::on(disk.clone()).unwrap();
+        let registry = Embedded::of(Core::durable("/here".into(), entries, ceiling));
+        registry.write_to(store, None).unwrap();
+        (registry, disk)
+    }
+
+    fn create(path: &str, kind: Kind) -> Vec<Op> {
+        vec![Op::Create { path: path.into(), data: String::new(), kind }]
+    }
+
+    fn paths(event: Option<WatchEvent>) -> Vec<String> {
+        match event {
+            Some(WatchEvent::Changed(changes)) => changes.iter().map(|it| it.path().to_owned()).collect(),
+            event => panic!("{event:?}"),
+        }
+    }
+
+    /// Lets everything run that can.
+    async fn settle() {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_stores_nothing_costs_no_write() {
+        let (registry, disk) = registry_on_a_disk();
+        let session = registry.session().unwrap();
+        session.commit("/job", create("/e/0", Kind::Ephemeral)).await.unwrap();
+        let before = disk.syncs.load(Ordering::SeqCst);
+        for n in 1..1000 {
+            session.commit("/job", create(&format!("/e/{n}"), Kind::Ephemeral)).await.unwrap();
+            session.commit("/job", vec![Op::Delete { path: format!("/e/{n}") }]).await.unwrap();
+            session.commit("/job", vec![Op::Check { path: "/e".into(), version: None }]).await.unwrap();
+            session.commit("/job", create("/e", Kind::Persistent)).await.unwrap_err();
+        }
+        session.close().await;
+        assert_eq!(disk.syncs.load(Ordering::SeqCst), before);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_shown_before_it_is_on_disk_and_all_of_it_in_order_then() {
+        let (registry, disk) = registry_on_a_disk();
+        let (a, b) = (registry.session().unwrap(), registry.session().unwrap());
+        a.commit("/job", create("/p", Kind::Persistent)).await.unwrap();
+        let mut watch = a.watch("/job");
+        watch.next().await;
+
+        disk.hold(true);
+        let spawn = |session: &Arc<EmbeddedSession>, ops| {
+            let session = session.clone();
+            tokio::spawn(async move { session.commit("/job", ops).await })
+        };
+        let first = spawn(&a, create("/first", Kind::Persistent));
+        settle().await;
+        // These write nothing, but they rest on what is not on disk yet.
+        let ephemeral = spawn(&b, create("/ephemeral", Kind::Ephemeral));
+        settle().await;
+        let refused = spawn(&b, create("/first", Kind::Ephemeral));
+        settle().await;
+        let closed = tokio::spawn({
+            let b = b.clone();
+            async move { b.close().await }
+        });
+        settle().await;
+        assert!(!first.is_finished() && !ephemeral.is_finished() && !refused.is_finished());
+        assert!(!closed.is_finished());
+        assert_eq!(watch.try_next(), None);
+        assert_eq!(a.children("/job").await.unwrap(), ["p"]);
+        let mut late = a.watch("/job");
+        assert!(matches!(late.next().await, WatchEvent::Snapshot(entries) if entries.len() == 2));
+        disk.hold(false);
+
+        first.await.unwrap().unwrap();
+        ephemeral.await.unwrap().unwrap();
+        assert_eq!(refused.await.unwrap(), Err(CommitError::Conflict { path: "/first".into() }));
+        closed.await.unwrap();
+        for watch in [&mut watch, &mut late] {
+            assert_eq!(paths(watch.try_next()), ["/first"]);
+            assert_eq!(paths(watch.try_next()), ["/ephemeral"]);
+            let gone = Change::Gone { path: "/ephemeral".into() };
+            assert_eq!(watch.try_next(), Some(WatchEvent::Changed(vec![gone])));
+            assert_eq!(watch.try_next(), None);
+        }
+        assert_eq!(a.children("/job").await.unwrap(), ["first", "p"]);
+    }
+
+    #[tokio::test]
+    async fn transactions_that_wait_together_are_written_together() {
+        let (registry, disk) = registry_on_a_disk();
+        let session = registry.session().unwrap();
+        session.commit("/job", create("/0", Kind::Persistent)).await.unwrap();
+        let before = disk.syncs.load(Ordering::SeqCst);
+        disk.hold(true);
+        let mut commits = tokio::task::JoinSet::new();
+        // More than the pipeline holds.
+        for n in 1..=3000 {
+            let session = session.clone();
+            commits.spawn(
+                async move { session.commit("/job", create(&format!("/{n}"), Kind::Persistent)).await },
+            );
+        }
+        settle().await;
+        disk.hold(false);
+        while let Some(commit) = commits.join_next().await {
+            commit.unwrap().unwrap();
+        }
+        assert_eq!(session.children("/job").await.unwrap().len(), 3001);
+        let syncs = disk.syncs.load(Ordering::SeqCst) - before;
+        assert!(syncs < 1000, "{syncs} for 3000 transactions");
+    }
+
+    #[tokio::test]
+    async fn a_registry_that_cannot_write_stops_and_says_so() {
+        let (registry, disk) = registry_on_a_disk();
+        let (a, b) = (registry.session().unwrap(), registry.session().unwrap());
+        a.commit("/job", create("/p", Kind::Persistent)).await.unwrap();
+        let mut watch = b.watch("/job");
+        watch.next().await;
+        disk.broken.store(true, Ordering::SeqCst);
+        let answer = a.commit("/job", create("/q", Kind::Persistent)).await;
+        assert!(
+            matches!(&answer, Err(CommitError::Unknown(cause)) if cause.contains("no space left")),
+            "{answer:?}"
+        );
+        assert_eq!(watch.try_next(), Some(WatchEvent::Ended), "nobody saw what may not be");
+        disk.broken.store(false, Ordering::SeqCst);
+        assert_eq!(a.commit("/job", vec![]).await, Err(CommitError::SessionEnded));
+        assert_eq!(a.trusted_for(), Duration::ZERO);
+        a.close().await;
+        let expected = "the registry in /here has stopped because it could not write (I/O error: no space left): \
+                        see to the disk, then restart";
+        assert_eq!(registry.connect().await.err().unwrap().to_string(), expected);
+        assert_eq!(b.read("/job").await.unwrap_err().to_string(), expected);
     }
 }

@@ -16,7 +16,7 @@ use crate::spec::SpecError;
 const NODES_MAX: usize = 100_000;
 
 /// A value of a document, aliases followed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Scalar { text: String, implicit: Implicit, binary: bool },
     List(Vec<Node>),
@@ -127,13 +127,22 @@ impl Entry<'_> {
         }
         let among_others = format!("before: 1\n{lines}after: 1\n");
         match entries(&among_others).as_deref() {
-            Ok([_, entry, after]) if entry.key == self.key && entry.spans(lines) && after.key == "after" => {
+            Ok([_, entry, after]) if entry.spans(lines) && self.is_same(entry) && after.key == "after" => {
                 Ok(())
             }
             _ => Err(self
                 .position
                 .error(format!("`{}` cannot be kept as it is: write it as `key: value` lines", self.key))),
         }
+    }
+
+    /// A flow entry was taken out of its brackets, so its value is compared too.
+    fn is_same(&self, other: &Entry<'_>) -> bool {
+        let same_value = match self.shape {
+            Shape::Block { .. } => true,
+            Shape::Flow { .. } => self.value == other.value,
+        };
+        self.key == other.key && same_value
     }
 
     fn spans(&self, text: &str) -> bool {

@@ -79,6 +79,15 @@ impl Store {
         Ok((store, entries.map_err(damaged)?, ceiling))
     }
 
+    /// On some other disk than the machine's.
+    #[cfg(test)]
+    pub(super) fn on(disk: impl redb::StorageBackend) -> Result<(Store, Vec<Entry>, Zxid), redb::Error> {
+        let store = Store { database: Database::builder().create_with_backend(disk)? };
+        let content = store.read()?;
+        store.write_format()?;
+        Ok((store, content.entries.unwrap_or_default(), content.ceiling))
+    }
+
     fn read(&self) -> Result<Content, redb::Error> {
         let transaction = self.database.begin_read()?;
         let numbers = match transaction.open_table(NUMBERS) {
