@@ -98,6 +98,8 @@ pub struct Stat {
     pub version: u32,
     /// When its data was last written, by the registry's clock.
     pub modified: Timestamp,
+    /// It goes when the session ends that made it.
+    pub ephemeral: bool,
 }
 
 /// One node as a reader sees it.
@@ -361,7 +363,8 @@ impl Draft<'_> {
     }
 
     fn insert(&mut self, path: String, data: &str, owner: Option<SessionId>) {
-        let stat = Stat { created: self.tree.last_zxid + 1, version: 0, modified: self.now };
+        let ephemeral = owner.is_some();
+        let stat = Stat { created: self.tree.last_zxid + 1, version: 0, modified: self.now, ephemeral };
         self.put(path, Node { data: data.to_owned(), stat, owner, next_in_line: 0 });
     }
 

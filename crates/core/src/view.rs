@@ -24,6 +24,8 @@ pub struct Mark {
     pub by: String,
     /// Strictly greater than any token given for this item before.
     pub token: Zxid,
+    /// It goes by itself when the instance's session ends.
+    pub ephemeral: bool,
 }
 
 /// The last fire that is settled for an item.
@@ -150,7 +152,8 @@ impl View {
 
     fn put(&mut self, entry: &Entry) {
         let text = || entry.data.clone();
-        let mark = || Mark { by: entry.data.clone(), token: entry.stat.created };
+        let mark =
+            || Mark { by: entry.data.clone(), token: entry.stat.created, ephemeral: entry.stat.ephemeral };
         match Node::parse(&entry.path) {
             Node::Root => self.class = Some(text()),
             Node::Config => self.config = Some(Value { text: text(), stat: entry.stat }),

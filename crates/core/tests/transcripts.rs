@@ -3,11 +3,11 @@
 //! The registry answers at once and every member hears of everything at once; what a bad network does is the
 //! simulator's business. `UPDATE_EXPECT=1 cargo test` rewrites the answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::time::Duration;
 
-use elasticjob_core::coord::{Coordinator, Effect, Input, Local, Now, Verdict};
+use elasticjob_core::coord::{Coordinator, Effect, Input, Local, Now, Run, Verdict};
 use elasticjob_core::event::{Event, Outcome};
 use elasticjob_core::node::Node;
 use elasticjob_core::ops;
@@ -37,6 +37,8 @@ struct World {
     class: String,
     start: Timestamp,
     elapsed: Duration,
+    /// What members will be told, in order.
+    inbox: VecDeque<(String, Input)>,
     said: String,
 }
 
@@ -48,8 +50,18 @@ impl World {
         spec.cron = Some("0/10 * * * * ?".into());
         spec.time_zone = Some("GMT+0:00".into());
         let start = "2030-01-01T00:00:00Z".parse().unwrap();
-        let (members, class) = (BTreeMap::new(), String::new());
-        World { tree, operator, members, spec, class, start, elapsed: Duration::ZERO, said: String::new() }
+        let (members, class, inbox) = (BTreeMap::new(), String::new(), VecDeque::new());
+        World {
+            tree,
+            operator,
+            members,
+            spec,
+            class,
+            start,
+            elapsed: Duration::ZERO,
+            inbox,
+            said: String::new(),
+        }
     }
 
     fn now(&self) -> Now {
@@ -85,6 +97,7 @@ impl World {
             ["owners"] => self.show_owners(),
             operator => self.operate(operator),
         }
+        self.deliver();
         self.wake();
     }
 
@@ -98,14 +111,16 @@ impl World {
             ["disable", "item", item] => vec![Node::Disabled(item.parse().unwrap()).create("")],
             ["enable", "item", item] => vec![Node::Disabled(item.parse().unwrap()).delete()],
             ["trigger"] => ops::trigger(&view),
-            ["shutdown", name] => vec![Node::Instance(self.members[*name].coordinator.me().to_owned()).delete()],
+            ["shutdown", name] => {
+                vec![Node::Instance(self.members[*name].coordinator.me().to_owned()).delete()]
+            }
             ["set", settings @ ..] => {
                 let mut spec = JobSpec::from_yaml(&view.config.expect("a configuration").text).unwrap();
                 settings.iter().for_each(|it| configure(&mut spec, it));
                 vec![Node::Config.set(spec.to_yaml())]
             }
             ["write", path, data @ ..] => {
-                let path = (*path).to_owned();
+                let path = path.trim_end_matches('/').to_owned();
                 let data = data.join(" ").replace("\\n", "\n");
                 match self.tree.get(&format!("{ROOT}{path}")) {
                     Some(_) => vec![Op::Set { path, data, version: None }],
@@ -165,19 +180,25 @@ impl World {
 
     fn finish(&mut self, name: &str, items: &[&str], outcome: &Outcome) {
         for item in items {
+            self.deliver();
             let (item, round) = match item.split_once('#') {
-                Some((item, round)) => (item, round.parse().unwrap()),
+                Some((item, round)) => (item, Some(round.parse().unwrap())),
                 None => (*item, self.current_round(name)),
+            };
+            let Some(round) = round else {
+                let state = self.members[name].coordinator.run().name();
+                self.say(name, &format!("has nothing to finish: it is {state}"));
+                return;
             };
             let item = item.parse().unwrap();
             self.step(name, Input::ItemFinished { round, item, outcome: outcome.clone() });
         }
     }
 
-    fn current_round(&self, name: &str) -> u64 {
+    fn current_round(&self, name: &str) -> Option<u64> {
         match self.members[name].coordinator.run() {
-            elasticjob_core::coord::Run::Running { round, .. } => round.number,
-            run => panic!("{name} is {}", run.name()),
+            Run::Running { round, .. } => Some(round.number),
+            _ => None,
         }
     }
 
@@ -207,6 +228,13 @@ impl World {
             for name in self.members.keys().cloned().collect::<Vec<_>>() {
                 self.step(&name, Input::Tick);
             }
+            self.deliver();
+        }
+    }
+
+    fn deliver(&mut self) {
+        while let Some((name, input)) = self.inbox.pop_front() {
+            self.take(&name, input);
         }
     }
 
@@ -220,6 +248,10 @@ impl World {
     }
 
     fn step(&mut self, name: &str, input: Input) {
+        self.inbox.push_back((name.to_owned(), input));
+    }
+
+    fn take(&mut self, name: &str, input: Input) {
         let mut now = self.now();
         let mut effects = Vec::new();
         let Some(member) = self.members.get_mut(name) else { return };
@@ -265,7 +297,8 @@ impl World {
                 self.say(name, &format!("missed {} for {items:?}", nominal.strftime("%H:%M:%S")));
             }
             Event::Skipped { nominal, items, why } => {
-                let nominal = nominal.map_or_else(|| "a trigger".into(), |at| at.strftime("%H:%M:%S").to_string());
+                let nominal =
+                    nominal.map_or_else(|| "a trigger".into(), |at| at.strftime("%H:%M:%S").to_string());
                 self.say(name, &format!("skipped {nominal} for {items:?}: {why}"));
             }
             Event::Elected => self.say(name, "leads"),
@@ -274,7 +307,9 @@ impl World {
             Event::ConfigRefused { error } => self.say(name, &format!("keeps its configuration: {error}")),
             Event::Crashed { items } => self.say(name, &format!("finds {items:?} crashed")),
             Event::TookOver { item } => self.say(name, &format!("takes over {item}")),
-            Event::TriggerHandedOn { items, .. } => self.say(name, &format!("hands a trigger on to {items:?}")),
+            Event::TriggerHandedOn { items, .. } => {
+                self.say(name, &format!("hands a trigger on to {items:?}"))
+            }
             Event::ItemFinished { outcome: Outcome::Failed(error), item, .. } => {
                 self.say(name, &format!("item {item} failed: {error}"));
             }
@@ -299,7 +334,7 @@ impl World {
         for entry in self.tree.snapshot(ROOT) {
             let parent = self.tree.children(&format!("{ROOT}{}", entry.path)).is_empty();
             if parent && !entry.path.starts_with("/config") {
-                let ephemeral = if self.tree.is_ephemeral(&format!("{ROOT}{}", entry.path)) { " (e)" } else { "" };
+                let ephemeral = if entry.stat.ephemeral { " (e)" } else { "" };
                 let data = entry.data.trim_end().replace('\n', " | ");
                 writeln!(self.said, "{}{ephemeral} {data}", entry.path).unwrap();
             }
@@ -350,7 +385,7 @@ fn replay(script: &str) -> String {
     let mut world = World::new();
     let mut transcript = String::new();
     for block in script.split("\n\n") {
-        let commands = block.split("\n----").next().unwrap().trim_end();
+        let commands = block.split("\n----").next().unwrap().trim();
         if commands.trim().is_empty() {
             continue;
         }
@@ -361,7 +396,8 @@ fn replay(script: &str) -> String {
         if !transcript.is_empty() {
             transcript.push('\n');
         }
-        writeln!(transcript, "{commands}\n----\n{}", world.said.trim_end()).unwrap();
+        writeln!(transcript, "{commands}\n----").unwrap();
+        transcript.push_str(&world.said);
     }
     transcript
 }

@@ -16,7 +16,8 @@ pub(super) fn collect_crashed(at: &Standpoint<'_>) -> Option<Move> {
         return None;
     }
     let dead = |state: &Item| {
-        let running = state.running.as_ref().is_some_and(|it| !at.view.is_alive(&it.by));
+        // A mark that goes by itself is that of an instance that was shut down and has not finished yet.
+        let running = state.running.as_ref().is_some_and(|it| !it.ephemeral && !at.view.is_alive(&it.by));
         (running, state.failovering.as_ref().is_some_and(|id| !at.view.is_alive(id)))
     };
     let mut queued = BTreeSet::new();
@@ -56,8 +57,10 @@ pub(super) fn forget(at: &Standpoint<'_>) -> Option<Move> {
             ops.extend(state.failover.is_some().then(|| Node::Failover(item).delete()));
             ops.extend(state.failovering.is_some().then(|| Node::Failovering(item).delete()));
         }
-        if !at.plan.spec.monitor_execution && state.running.is_some() {
-            ops.push(Node::Running(item).delete());
+        if !at.plan.spec.monitor_execution {
+            ops.extend(state.running.is_some().then(|| Node::Running(item).delete()));
+            // From now on nobody moves the cursors: an old one would later look like a missed fire.
+            ops.extend(state.cursor.is_some().then(|| Node::Cursor(item).delete()));
         }
     }
     ops.truncate(CHUNK);

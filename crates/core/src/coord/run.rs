@@ -33,7 +33,7 @@ pub struct Round {
 impl Round {
     fn new(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>, items: BTreeSet<u32>) -> Round {
         let settled = items.iter().filter_map(|item| at.cursor(at.item(*item)?)).min();
-        let since = settled.max(at.watching_since).or(settled);
+        let since = settled.map(|settled| at.watching_since.map_or(settled, |since| settled.max(since)));
         let merged = match (&at.plan.schedule, since, nominal) {
             (Some(schedule), Some(since), Some(nominal)) => schedule.count_between(since, nominal),
             _ => 1,
@@ -178,7 +178,7 @@ fn select(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> BT
 
 fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal: Option<Timestamp>) -> bool {
     let free = state.running.is_none() && !state.disabled && !at.zombies.contains_key(&item);
-    let mine = at.is_enabled() && state.failover.is_none() && is_my_turn(at, state);
+    let mine = at.is_enabled() && state.failover.is_none() && at.is_mine(state);
     // A fire that the cursor has passed was settled already, here or elsewhere.
     let open = || at.cursor(state).is_none_or(|settled| nominal.is_none_or(|nominal| settled < nominal));
     free && match source {
@@ -186,15 +186,6 @@ fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal
         Source::Trigger => mine,
         Source::Schedule => mine && open(),
         Source::Misfire => mine && state.misfire && at.plan.spec.misfire,
-    }
-}
-
-/// Usually an item is its owner's. Where instances take turns, it is that of the one who holds the baton.
-fn is_my_turn(at: &Standpoint<'_>, state: &Item) -> bool {
-    let holder = at.view.baton.as_deref().filter(|ip| at.plan.takes_turns() && !ip.is_empty());
-    match holder.filter(|ip| at.view.available().iter().any(|id| ip_of(id) == *ip)) {
-        Some(ip) => ip == ip_of(at.me),
-        None => state.owner.as_ref().is_some_and(|it| it.by == at.me),
     }
 }
 
@@ -254,6 +245,8 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
             ops.extend(advance_cursor(round, item, state));
         }
         ops.extend((round.makes_up() && state.misfire).then(|| Node::Misfire(item).delete()));
+        // Whoever runs it now does what was to be taken over.
+        ops.extend(at.view.crashed.contains(&item).then(|| Node::Crashed(item).delete()));
     }
     let triggered = round.source == Source::Trigger && at.view.triggers.contains_key(at.me);
     ops.extend(triggered.then(|| Node::Trigger(at.me.to_owned()).delete()));

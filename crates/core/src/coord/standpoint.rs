@@ -8,7 +8,7 @@ use super::{CLOCK_TRUST, Now, Run, since};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
 use crate::tree::Op;
-use crate::view::{Item, View, ip_of};
+use crate::view::{ENABLED, Item, View, ip_of};
 
 pub(super) struct Standpoint<'a> {
     pub(super) now: Now,
@@ -36,8 +36,10 @@ impl<'a> Standpoint<'a> {
         self.view.is_alive(self.me)
     }
 
+    /// Whether our host may work. A Java peer may have removed it, taking it for dead: then what it was counts.
     pub(super) fn is_enabled(&self) -> bool {
-        self.view.is_enabled(ip_of(self.me))
+        let status = self.view.servers.get(ip_of(self.me)).map(String::as_str);
+        status.or(self.last_status) == Some(ENABLED)
     }
 
     /// Whether we may lead and take work.
@@ -62,14 +64,23 @@ impl<'a> Standpoint<'a> {
         self.view.items.get(&item)
     }
 
-    /// The items that we own, within the job's number of items.
-    pub(super) fn own_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
-        let owned = |state: &Item| state.owner.as_ref().is_some_and(|it| it.by == self.me);
-        self.view.items.range(..self.plan.spec.sharding_total_count).filter(move |(_, state)| owned(state))
+    /// The items that are ours to run, within the job's number of items.
+    pub(super) fn my_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
+        let known = self.view.items.range(..self.plan.spec.sharding_total_count);
+        known.filter(|(_, state)| self.is_mine(state))
+    }
+
+    /// Usually an item is its owner's. Where instances take turns, it is that of the one who holds the baton.
+    pub(super) fn is_mine(&self, state: &Item) -> bool {
+        let holder = self.view.baton.as_deref().filter(|ip| self.plan.takes_turns() && !ip.is_empty());
+        match holder.filter(|ip| self.view.available().iter().any(|id| ip_of(id) == *ip)) {
+            Some(ip) => ip == ip_of(self.me),
+            None => state.owner.as_ref().is_some_and(|it| it.by == self.me),
+        }
     }
 
     pub(super) fn is_run_by_the_living(&self, state: &Item) -> bool {
-        let lives = state.running.as_ref().is_some_and(|it| self.view.is_alive(&it.by));
+        let lives = state.running.as_ref().is_some_and(|it| it.ephemeral || self.view.is_alive(&it.by));
         lives && self.plan.spec.monitor_execution
     }
 

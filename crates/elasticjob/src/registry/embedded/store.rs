@@ -109,7 +109,7 @@ impl Store {
                 Ok(modified) => entries.push(Entry {
                     path: path.value().to_owned(),
                     data: data.to_owned(),
-                    stat: Stat { created, version, modified },
+                    stat: Stat { created, version, modified, ephemeral: false },
                 }),
                 Err(error) => {
                     let cause = format!("at `{}`: {error}", path.value());
