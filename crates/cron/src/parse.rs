@@ -57,9 +57,13 @@ pub(crate) fn cron(original: &str) -> Result<Cron, ParseError> {
             return Err(source.at(Field::DayOfWeek, weekday, expected));
         }
         (Some(_), Some(_)) => {
-            let other = if weekday == "*" { "day of week" } else { "day of month" };
+            let other = if weekday == "*" { Field::DayOfWeek } else { Field::DayOfMonth };
             let expected = format!("the day of month `{month_day}` is given too; put `?` into the {other}");
-            return Err(source.at(Field::DayOfWeek, weekday, expected));
+            let both_matter = weekday != "*" && month_day != "*";
+            let (month_day, weekday) = if weekday == "*" { (month_day, "?") } else { ("?", weekday) };
+            let suggestion = [&[second, minute, hour, month_day, month, weekday], year].concat().join(" ");
+            let refused = source.at(Field::DayOfWeek, fields[5], expected);
+            return Err(ParseError { suggestion: Some(suggestion).filter(|_| !both_matter), ..refused });
         }
     };
     Ok(Cron { seconds, minutes, hours: hours as u32, months: months as u16, days, years })
@@ -109,11 +113,8 @@ impl<'a> Source<'a> {
         for entry in self.entries(Field::Year, text)? {
             let Range { first, last, step } = self.range(Field::Year, entry)?;
             if first > last {
-                return Err(self.at(
-                    Field::Year,
-                    entry,
-                    "years do not wrap around; begin with the earlier one",
-                ));
+                let expected = format!("years do not wrap around; {}", Field::Year.values());
+                return Err(self.at(Field::Year, entry, expected));
             }
             let named = |year: &i32| {
                 let year = *year as u32;
@@ -179,7 +180,8 @@ impl<'a> Source<'a> {
             }
             let special = if let Some(day) = entry.strip_suffix('L').filter(|day| is_weekday(day)) {
                 Days::LastOfWeek(self.value(FIELD, day)? as u8)
-            } else if let Some((day, nth)) = entry.split_once('#').filter(|(day, _)| is_weekday(day)) {
+            } else if let Some(at) = entry.find('#').filter(|at| is_weekday(&entry[..*at])) {
+                let (day, nth) = entry.split_at(at);
                 Days::NthOfWeek { weekday: self.value(FIELD, day)? as u8, nth: self.nth(nth)? }
             } else {
                 continue;
@@ -189,9 +191,10 @@ impl<'a> Source<'a> {
         Ok(Some(Days::OfWeek(self.set(FIELD, text)? as u8)))
     }
 
+    /// `#k`.
     fn nth(&self, text: &'a str) -> Result<u8, ParseError> {
-        match text.parse() {
-            Ok(nth @ 1..=5) if is_number(text) => Ok(nth),
+        match text[1..].parse() {
+            Ok(nth @ 1..=5) if is_number(&text[1..]) => Ok(nth),
             _ => Err(self.at(Field::DayOfWeek, text, "after `#` a number from 1 to 5 must follow")),
         }
     }
