@@ -1,1 +1,4 @@
 //! To be written.
+
+pub mod file;
+pub mod host;
