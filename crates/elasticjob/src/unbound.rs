@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::file::{FileWork, JobsFile};
-use crate::host::Preference;
 use crate::job::{Job, SCRIPT_CLASS, Work};
 use crate::worker::Worker;
 use elasticjob_core::spec::JobSpec;
@@ -22,7 +21,7 @@ pub(crate) fn read(path: &Path) -> Result<Worker, Error> {
     let file = JobsFile::read(path)?;
     let registry = file.registry.ok_or_else(|| Error::NoRegistry { path: path.to_owned() })?;
     let mut worker = Worker::new(registry);
-    worker.host = Preference { interface: file.worker.preferred_interface, ip: file.worker.preferred_ip };
+    worker.host = file.worker.preference();
     worker.grace = file.worker.shutdown_grace.unwrap_or(worker.grace);
     let mut unbound = Unbound { file: path.display().to_string(), ..Unbound::default() };
     for job in file.jobs {

@@ -192,8 +192,9 @@ impl Worker {
             RegistryAt::Url(url) => registry::open(url)?,
             RegistryAt::Open(registry) => registry.clone(),
         };
-        let ip = host::discover(&self.host)?;
-        let (link, supervisor) = link::connect(registry, ip).await?;
+        let host = host::discover(&self.host.clone().or_env(|name| std::env::var(name).ok()))?;
+        tracing::info!("this instance goes by {host}");
+        let (link, supervisor) = link::connect(registry, host.ip()).await?;
         let jobs = std::mem::take(&mut self.jobs);
         let mut running = RunningWorker::new(&self, link, supervisor);
         for job in jobs {

@@ -83,6 +83,7 @@ laws! {
     ephemeral_nodes_live_with_their_session_and_persistent_ones_longer
     the_ephemeral_nodes_of_a_dropped_session_go_in_time
     a_closed_session_does_nothing_more
+    a_session_that_ends_hears_just_that
     closing_twice_is_closing_once
     others_see_a_session_close
     sessions_own_only_their_own_nodes
@@ -179,6 +180,16 @@ pub async fn a_closed_session_does_nothing_more(registry: &Arc<dyn Registry>) {
     }
     assert_eq!(soon(watch.next()).await, WatchEvent::Ended, "the end is final");
     assert_eq!(soon(session.watch(&root).next()).await, WatchEvent::Ended, "also of a new watch");
+}
+
+/// That its own nodes are gone would sound like an operator's order to stop.
+pub async fn a_session_that_ends_hears_just_that(registry: &Arc<dyn Registry>) {
+    let (session, root) = (connect(registry).await, new_root());
+    done(&session, &root, vec![ephemeral("/e", "")]).await;
+    let mut watch = session.watch(&root);
+    assert!(matches!(soon(watch.next()).await, WatchEvent::Snapshot(nodes) if nodes.len() == 2));
+    session.close().await;
+    assert_eq!(soon(watch.next()).await, WatchEvent::Ended);
 }
 
 /// Nor does dropping it afterwards matter.

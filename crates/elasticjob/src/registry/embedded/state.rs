@@ -562,10 +562,11 @@ impl State {
                 disk.shown.apply(change);
             }
         }
-        self.hand_out(&step.changes, after);
+        // A session that ends hears just that. That its nodes are gone would sound like an operator's order.
         if let Some(session) = step.ended {
             self.tell_ended(session, after);
         }
+        self.hand_out(&step.changes, after);
         after.replies.extend(step.reply.map(|reply| (reply, step.answer)));
     }
 
