@@ -57,13 +57,7 @@ pub(crate) fn cron(original: &str) -> Result<Cron, ParseError> {
             return Err(source.at(Field::DayOfWeek, weekday, expected));
         }
         (Some(_), Some(_)) => {
-            let other = if weekday == "*" { Field::DayOfWeek } else { Field::DayOfMonth };
-            let expected = format!("the day of month `{month_day}` is given too; put `?` into the {other}");
-            let both_matter = weekday != "*" && month_day != "*";
-            let (month_day, weekday) = if weekday == "*" { (month_day, "?") } else { ("?", weekday) };
-            let suggestion = [&[second, minute, hour, month_day, month, weekday], year].concat().join(" ");
-            let refused = source.at(Field::DayOfWeek, fields[5], expected);
-            return Err(ParseError { suggestion: Some(suggestion).filter(|_| !both_matter), ..refused });
+            return Err(source.both_days(&fields));
         }
     };
     Ok(Cron { seconds, minutes, hours: hours as u32, months: months as u16, days, years })
@@ -241,7 +235,6 @@ impl<'a> Source<'a> {
         let named = !is_number(first_text);
         let Some(rest) = rest.strip_prefix('-') else {
             self.no_step_after_a_name(field, named, rest)?;
-            // Where Quartz says "to the end", the end must not lie before the start.
             return Ok(Range { first, last: max, step: self.step(field, rest, true)? });
         };
         let (last_text, rest) = rest.split_at(value_length(rest));
@@ -284,9 +277,10 @@ impl<'a> Source<'a> {
         if !named || !rest.starts_with('/') {
             return Ok(());
         }
-        let (days, example) = match field {
-            Field::DayOfWeek => ("days as numbers (1 is Sunday)", "2-6/2"),
-            _ => ("months as numbers", "1-6/2"),
+        let (days, example) = if field == Field::DayOfWeek {
+            ("days as numbers (1 is Sunday)", "2-6/2")
+        } else {
+            ("months as numbers", "1-6/2")
         };
         let expected = format!(
             "a step after a name has no effect in Quartz; write the {days} to step through them, as in {example}"
@@ -317,6 +311,17 @@ impl<'a> Source<'a> {
 
     fn number(&self, field: Field, text: &'a str) -> Result<u32, ParseError> {
         text.parse().map_err(|_| self.at(field, text, format!("the number is too large; {}", field.values())))
+    }
+
+    /// The refusal of an expression that gives both days, with the right one beside it if one of them is just `*`.
+    fn both_days(&self, fields: &[&'a str]) -> ParseError {
+        let (month_day, weekday) = (fields[3], fields[5]);
+        let (index, other) = if weekday == "*" { (5, Field::DayOfWeek) } else { (3, Field::DayOfMonth) };
+        let mut right = fields.to_vec();
+        right[index] = "?";
+        let suggestion = (month_day == "*" || weekday == "*").then(|| right.join(" "));
+        let expected = format!("the day of month `{month_day}` is given too; put `?` into the {other}");
+        ParseError { suggestion, ..self.at(Field::DayOfWeek, weekday, expected) }
     }
 
     fn at(&self, field: Field, text: &str, expected: impl Into<String>) -> ParseError {
