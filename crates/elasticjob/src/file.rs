@@ -43,8 +43,8 @@ use elasticjob_core::spec::JobSpec;
 
 use crate::host::Preference;
 use document::Map;
-pub use error::FileError;
 use error::Fault;
+pub use error::FileError;
 use field::{Field, Source, settings};
 
 /// A larger file is not a jobs file.
@@ -232,7 +232,9 @@ fn top(source: &Source<'_>, map: &Map) -> Result<JobsFile, Fault> {
             }
             _ if field.path.starts_with("x-") => {}
             "elasticjob" => {
-                return Err(field.misplaced("is not needed: write what stands below it at the top of the file"));
+                return Err(
+                    field.misplaced("is not needed: write what stands below it at the top of the file")
+                );
             }
             "regCenter" => {
                 return Err(field.misplaced(
@@ -243,13 +245,18 @@ fn top(source: &Source<'_>, map: &Map) -> Result<JobsFile, Fault> {
         }
     }
     if !has_jobs {
-        return Err(Fault::whole("jobs is missing: write `jobs:` and below it the jobs, each under its name"));
+        return Err(Fault::whole(
+            "jobs is missing: write `jobs:` and below it the jobs, each under its name",
+        ));
     }
     Ok(file)
 }
 
 fn worker(source: &Source<'_>, field: &Field<'_>) -> Result<Settings, Fault> {
     let mut worker = Settings::default();
+    if field.node.is_null() {
+        return Ok(worker);
+    }
     let document::Value::Map(map) = &field.node.value else {
         return Err(field.wrong(&field.node.shown(), "is no mapping: write settings below the key"));
     };

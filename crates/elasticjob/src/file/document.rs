@@ -70,7 +70,13 @@ impl Node {
 
 /// Reads the one mapping that the file must be.
 pub(super) fn read(text: &str) -> Result<Map, Fault> {
-    let mut reader = Reader { text, parser: Parser::new_from_str(text), anchors: BTreeMap::new(), copies: 0, path: Vec::new() };
+    let mut reader = Reader {
+        text,
+        parser: Parser::new_from_str(text),
+        anchors: BTreeMap::new(),
+        copies: 0,
+        path: Vec::new(),
+    };
     let Some(node) = reader.document()? else {
         return Err(Fault::whole(
             "the file is empty: write `jobs:` and below it the jobs, each under its name",
@@ -209,7 +215,9 @@ impl<'t> Reader<'t> {
                 Err(self.fault(node.place, "is a key: variables expand in values only, so write the key out"))
             }
             Value::Scalar { text, plain } => Ok((text, plain, node.place)),
-            Value::List(_) | Value::Map(_) => Err(self.fault(node.place, "has a key that is no text: quote it")),
+            Value::List(_) | Value::Map(_) => {
+                Err(self.fault(node.place, "has a key that is no text: quote it"))
+            }
         }
     }
 
@@ -242,7 +250,9 @@ impl<'t> Reader<'t> {
     fn copy(&mut self, node: &Node, place: Place) -> Result<(), Fault> {
         self.copies = self.copies.saturating_add(node.size());
         if self.copies > COPIES_MAX {
-            return Err(self.fault(place, format!("has aliases of more than {COPIES_MAX} values: write them out")));
+            return Err(
+                self.fault(place, format!("has aliases of more than {COPIES_MAX} values: write them out"))
+            );
         }
         Ok(())
     }
@@ -272,7 +282,7 @@ fn place(span: &Span) -> Place {
     Place { line: start.line(), column: start.col() + 1, width }
 }
 
-/// What the parser found, with the two mistakes named that it cannot know to be so common.
+/// What the parser found, with the mistakes named that it cannot know to be so common.
 fn syntax(error: &ScanError, text: &str) -> Fault {
     let marker = error.marker();
     let at = Place { line: marker.line().max(1), column: marker.col() + 1, width: 1 };
@@ -284,9 +294,14 @@ fn syntax(error: &ScanError, text: &str) -> Fault {
             return Fault::new(place, "", "a tab indents this line, which YAML does not allow: use spaces");
         }
     }
-    let behind = text.split('\n').nth(at.line - 1).and_then(|line| line.chars().nth(marker.col()));
-    let reason = if behind == Some('*') {
+    let line = text.split('\n').nth(at.line - 1).unwrap_or_default();
+    let reason = if line.chars().nth(marker.col()) == Some('*') {
         "a value that starts with `*` is an alias to YAML: put it between quotes".to_owned()
+    } else if line.contains("${") {
+        format!(
+            "this is not YAML: {}; a value with `${{…}}` needs quotes if it stands between braces or brackets",
+            error.info()
+        )
     } else {
         format!("this is not YAML: {}", error.info())
     };

@@ -62,12 +62,19 @@ struct Draft {
     spec: JobSpec,
     /// Where the job's name stands.
     place: Place,
-    /// Where each setting stands: its key, and its value.
-    settings: BTreeMap<String, (Place, Place)>,
+    /// The settings that are written.
+    settings: BTreeMap<String, Written>,
     items: BTreeMap<u32, Place>,
     script: Option<String>,
     /// The job says that it is a script, without saying which one.
     typed: bool,
+}
+
+/// Where a setting stands, and how it is spelled there.
+struct Written {
+    path: String,
+    key: Place,
+    value: Place,
 }
 
 impl Draft {
@@ -120,8 +127,8 @@ impl Draft {
             }
             _ => return Err(refuse(name, field)),
         }
-        let places = (field.key, field.node.place);
-        if self.settings.insert(setting.to_owned(), places).is_some() {
+        let written = Written { path: field.path.clone(), key: field.key, value: field.node.place };
+        if self.settings.insert(setting.to_owned(), written).is_some() {
             return Err(field.misplaced(format!("is another name of {}: keep one of them", other(name))));
         }
         Ok(())
@@ -135,8 +142,10 @@ impl Draft {
 
     fn work(&mut self, path: &str) -> Result<FileWork, Fault> {
         let fault = |setting: &str, reason: &str| {
-            let place = self.settings.get(setting).map_or(self.place, |(key, _)| *key);
-            Err(Fault::new(place, format!("{path}.{setting}"), reason))
+            Err(match self.settings.get(setting) {
+                Some(written) => Fault::new(written.key, &written.path, reason),
+                None => Fault::new(self.place, path, reason),
+            })
         };
         match (self.script.take(), self.spec.props.get(COMMAND)) {
             (Some(_), Some(_)) => {
@@ -150,12 +159,14 @@ impl Draft {
                 fault("props", "has an empty script.command.line: write the command line")
             }
             (None, Some(_)) if self.typed => Ok(FileWork::Script),
-            (None, Some(_)) => {
-                fault("props", "has script.command.line, but the job is no script: add `elasticJobType: SCRIPT`")
-            }
-            (None, None) if self.typed => {
-                fault("elasticJobType", "is SCRIPT, but there is no command line: add `script: /path/to/script`")
-            }
+            (None, Some(_)) => fault(
+                "props",
+                "has script.command.line, but the job is no script: add `elasticJobType: SCRIPT`",
+            ),
+            (None, None) if self.typed => fault(
+                "elasticJobType",
+                "is SCRIPT, but there is no command line: add `script: /path/to/script`",
+            ),
             (None, None) => Ok(FileWork::Code),
         }
     }
@@ -164,25 +175,31 @@ impl Draft {
     fn locate(&self, error: &SpecError, path: String) -> Fault {
         let setting = match error {
             SpecError::JobName { value, fault } => {
-                return Fault::new(self.place, "jobs", format!("has the name `{}`, which {fault}", Shown(value)));
+                return Fault::new(
+                    self.place,
+                    "jobs",
+                    format!("has the name `{}`, which {fault}", Shown(value)),
+                );
             }
             SpecError::ShardCount { .. } => "shardingTotalCount",
-            SpecError::ItemParameter { .. } | SpecError::DuplicateItem { .. } | SpecError::ItemOutOfRange { .. } => {
-                "shardingItemParameters"
-            }
+            SpecError::ItemParameter { .. }
+            | SpecError::DuplicateItem { .. }
+            | SpecError::ItemOutOfRange { .. } => "shardingItemParameters",
             SpecError::Cron { .. } => "cron",
             SpecError::TimeZone { .. } => "timeZone",
             SpecError::Pool { .. } => PoolKey::ThreadPoolSizeProvider.name(),
             SpecError::EmptyPropKey { .. } => "props",
             _ => return Fault::new(self.place, path, error.to_string()),
         };
-        let mut place = self.settings.get(setting).map_or(self.place, |(_, value)| *value);
+        let text = error.to_string();
+        let (Some(written), Some(reason)) = (self.settings.get(setting), text.strip_prefix(setting)) else {
+            return Fault::new(self.place, path, text);
+        };
+        let mut place = written.value;
         if let SpecError::ItemOutOfRange { item, .. } = error {
             place = self.items.get(item).copied().unwrap_or(place);
         }
-        let text = error.to_string();
-        let reason = text.strip_prefix(setting).map_or(text.as_str(), str::trim_start);
-        Fault::new(place, format!("{path}.{setting}"), reason)
+        Fault::new(place, &written.path, reason.trim_start())
     }
 }
 
@@ -229,7 +246,9 @@ fn refuse(name: &str, field: &Field<'_>) -> Fault {
         "elasticJobClass" | "jobClass" | "class" | "jobRef" => {
             "names a Java class, but code is bound to a job by the job's name: remove the key, and bind the code in the program"
         }
-        "http" | "dataflow" => "is not available in this version: write a script, or bind code to the job's name",
+        "http" | "dataflow" => {
+            "is not available in this version: write a script, or bind code to the job's name"
+        }
         "streamingProcess" => "is not available in this version, which has no dataflow jobs: remove the key",
         "scriptCommandLine" => "is called script here: rename the key",
         "jobName" | "id" => "is not needed, the job's name is the key above: remove it",

@@ -42,8 +42,10 @@ fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     if key.is_empty() || key.len() > COMPARED_MAX {
         return None;
     }
-    let (distance, near) =
-        known.iter().map(|known| (distance(&key, &bare(known)), *known)).min_by_key(|(distance, _)| *distance)?;
+    let (distance, near) = known
+        .iter()
+        .map(|known| (distance(&key, &bare(known)), *known))
+        .min_by_key(|(distance, _)| *distance)?;
     (distance <= 2.max(near.len() / 3)).then_some(near)
 }
 
@@ -87,7 +89,15 @@ mod tests {
 
     #[test]
     fn the_nearest_key_is_the_one_that_was_meant() {
-        let known = ["cron", "timeZone", "shardingTotalCount", "shardingItemParameters", "failover", "misfire", "label"];
+        let known = [
+            "cron",
+            "timeZone",
+            "shardingTotalCount",
+            "shardingItemParameters",
+            "failover",
+            "misfire",
+            "label",
+        ];
         let cases = [
             ("crom", Some("cron")),
             ("Cron", Some("cron")),

@@ -45,7 +45,8 @@ fn append(
             let width = length(rest).ok_or_else(|| Flaw {
                 start: dollar,
                 width: rest.len(),
-                reason: "has `${` without `}`: close it, or write `$${` for the characters themselves".to_owned(),
+                reason: "has `${` without `}`: close it, or write `$${` for the characters themselves"
+                    .to_owned(),
             })?;
             let flaw = |reason| Flaw { start: dollar, width, reason };
             let (name, default) = split(&rest[2..width - 1]);
@@ -178,7 +179,10 @@ mod tests {
             "a ${NONE:ü${NADA}}",
             "[${NADA}] needs the environment variable NADA, which is not set: set it, or write a default as in ${NADA:default}",
         );
-        check("a ${CITY", "[${CITY] has `${` without `}`: close it, or write `$${` for the characters themselves");
+        check(
+            "a ${CITY",
+            "[${CITY] has `${` without `}`: close it, or write `$${` for the characters themselves",
+        );
         check(
             "${zk.host}",
             "[${zk.host}] has `${zk.host}`, which names no variable: names have letters, digits and `_`; write `$${` for the characters themselves",
