@@ -254,6 +254,9 @@ fn top(source: &Source<'_>, map: &Map) -> Result<JobsFile, Fault> {
 
 fn worker(source: &Source<'_>, field: &Field<'_>) -> Result<Settings, Fault> {
     let mut worker = Settings::default();
+    if field.node.is_null() {
+        return Ok(worker);
+    }
     let document::Value::Map(map) = &field.node.value else {
         return Err(field.wrong(&field.node.shown(), "is no mapping: write settings below the key"));
     };

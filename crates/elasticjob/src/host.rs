@@ -334,7 +334,8 @@ struct Pattern<'a> {
 
 impl<'a> Pattern<'a> {
     fn new(text: &'a str) -> Result<Pattern<'a>, HostError> {
-        match Regex::new(&format!("^(?:{text})$")) {
+        // Alone first: `a)|(b` would be a regular expression only between our parentheses.
+        match Regex::new(text).and_then(|_| Regex::new(&format!("^(?:{text})$"))) {
             Ok(expression) => Ok(Pattern { text, expression }),
             Err(error) => Err(HostError::Pattern { value: text.to_owned(), reason: error.to_string() }),
         }
@@ -359,7 +360,7 @@ impl<'a> Pattern<'a> {
 /// let error = choose(&[Interface::new("eth0", 2, ["192.0.2.7".parse()?])], &preference).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "no network interface is called `eth1`: set preferredNetworkInterface to one of those that there are (eth0 192.0.2.7)"
+///     "no network interface called `eth1` has an address: set preferredNetworkInterface to one of those that there are (eth0 192.0.2.7)"
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -380,9 +381,9 @@ pub enum HostError {
         /// What is wrong with it.
         reason: String,
     },
-    /// No interface has the name.
+    /// No interface of the name has an address.
     #[error(
-        "no network interface is called `{}`: set preferredNetworkInterface to one of those that there are ({found})",
+        "no network interface called `{}` has an address: set preferredNetworkInterface to one of those that there are ({found})",
         name.escape_debug()
     )]
     Missing {
@@ -434,5 +435,172 @@ impl HostError {
         }
         let wanted = preference.ip.clone().unwrap_or_default();
         HostError::Unmatched { interface: preference.interface.clone(), wanted, found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{INTERFACE_VARIABLE, IP_VARIABLE, Interface, Preference, choose};
+    use expect_test::expect;
+
+    /// Each line is an interface: index, name, flags (`down`, `p2p`), addresses.
+    fn machine(text: &str) -> Vec<Interface> {
+        let interface = |line: &str| {
+            let mut words = line.split_whitespace();
+            let index = words.next().unwrap().parse().unwrap();
+            let mut interface = Interface::new(words.next().unwrap(), index, []);
+            for word in words {
+                match word {
+                    "down" => interface.up = false,
+                    "p2p" => interface.point_to_point = true,
+                    address => interface.addresses.push(address.parse().unwrap()),
+                }
+            }
+            interface
+        };
+        text.split(';').map(str::trim).filter(|line| !line.is_empty()).map(interface).collect()
+    }
+
+    fn answer(machine_text: &str, interface: &str, ip: &str) -> String {
+        let wish = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let preference = Preference { interface: wish(interface), ip: wish(ip) };
+        match choose(&machine(machine_text), &preference) {
+            Ok(host) => host.to_string(),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    #[test]
+    fn without_a_preference() {
+        let cases = [
+            (
+                "a laptop without network",
+                "1 lo 127.0.0.1",
+                "127.0.0.1 (no network interface has an IPv4 address)",
+            ),
+            ("nothing at all", "", "127.0.0.1 (no network interface has an IPv4 address)"),
+            ("a container", "1 lo 127.0.0.1; 7 eth0 172.17.0.2", "172.17.0.2 (eth0)"),
+            (
+                "a pod with IPv6 only",
+                "1 lo 127.0.0.1; 7 eth0",
+                "127.0.0.1 (no network interface has an IPv4 address)",
+            ),
+            ("the lowest index, not the order", "3 eth1 10.0.0.3; 2 eth0 10.0.0.2", "10.0.0.2 (eth0)"),
+            ("the first address of an interface", "2 eth0 10.0.0.9 10.0.0.2", "10.0.0.9 (eth0)"),
+            ("what is down does not count", "2 eth0 down 10.0.0.2; 3 wlan0 10.0.0.3", "10.0.0.3 (wlan0)"),
+            (
+                "a host of containers",
+                "2 docker0 172.17.0.1; 3 br-4f2a 172.18.0.1; 4 veth1 10.1.1.1; 5 eth0 192.0.2.7",
+                "192.0.2.7 (eth0)",
+            ),
+            (
+                "a host of virtual machines",
+                "2 virbr0 192.168.122.1; 3 vboxnet0 192.168.56.1; 4 br0 192.0.2.7",
+                "192.0.2.7 (br0)",
+            ),
+            (
+                "only bridges",
+                "1 lo 127.0.0.1; 3 docker0 172.17.0.1; 2 virbr0 192.168.122.1",
+                "192.168.122.1 (virbr0)",
+            ),
+            (
+                "tunnels behind cables",
+                "2 tun0 10.8.0.2; 3 link p2p 10.9.0.2; 4 eth0 192.0.2.7",
+                "192.0.2.7 (eth0)",
+            ),
+            ("a tunnel before a bridge", "2 docker0 172.17.0.1; 3 wg0 10.8.0.2", "10.8.0.2 (wg0)"),
+            (
+                "an address from a server before a self-assigned one",
+                "2 eth0 169.254.3.4; 3 wlan0 192.0.2.7",
+                "192.0.2.7 (wlan0)",
+            ),
+            ("a self-assigned one before none", "1 lo 127.0.0.1; 2 eth0 169.254.3.4", "169.254.3.4 (eth0)"),
+            ("sub-interfaces may move away", "2 eth0:1 10.0.0.100; 2 eth0 10.0.0.2", "10.0.0.2 (eth0)"),
+            (
+                "the loopback's other addresses",
+                "1 lo 127.0.0.1 10.99.0.1",
+                "127.0.0.1 (no network interface has an IPv4 address)",
+            ),
+            (
+                "an address that is none",
+                "2 eth0 0.0.0.0",
+                "127.0.0.1 (no network interface has an IPv4 address)",
+            ),
+        ];
+        for (what, machine, expected) in cases {
+            assert_eq!(answer(machine, "", ""), expected, "{what}");
+        }
+    }
+
+    const HOST: &str = "1 lo 127.0.0.1; 2 eth0 192.0.2.7 192.0.2.8; 2 eth0:1 192.0.2.100; 3 eth1 10.0.0.17 10.0.0.1; \
+        4 docker0 172.17.0.1; 5 wlan0 down 10.0.9.9; 6 eth2";
+
+    #[test]
+    fn with_a_preference() {
+        let cases = [
+            ("eth1", "", "10.0.0.17 (eth1)"),
+            ("docker0", "", "172.17.0.1 (docker0)"),
+            ("eth0:1", "", "192.0.2.100 (eth0:1)"),
+            ("lo", "", "127.0.0.1 (lo)"),
+            ("", "10.0.", "10.0.0.17 (eth1)"),
+            ("", "10.0.0.1", "10.0.0.1 (eth1)"),
+            ("", "1", "192.0.2.7 (eth0)"),
+            ("", "172.", "172.17.0.1 (docker0)"),
+            ("", r".*\.8", "192.0.2.8 (eth0)"),
+            ("", r"10\.\d+\.0\.1|nothing", "10.0.0.1 (eth1)"),
+            ("", r"192\.0\.2\.(7|8)", "192.0.2.7 (eth0)"),
+            ("", "192.0.2.100", "192.0.2.100 (eth0:1)"),
+            ("", "127.0.0.1", "127.0.0.1 (lo)"),
+            ("eth0", "192.0.2.8", "192.0.2.8 (eth0)"),
+            ("eth0", r".*8", "192.0.2.8 (eth0)"),
+        ];
+        for (interface, ip, expected) in cases {
+            assert_eq!(answer(HOST, interface, ip), expected, "{interface} {ip}");
+        }
+    }
+
+    #[test]
+    fn a_preference_that_nothing_fits_is_an_error_that_lists_what_there_is() {
+        let cases = [
+            (HOST, "eth9", ""),
+            (HOST, "wlan0", ""),
+            (HOST, "eth2", ""),
+            (HOST, "eth0", "10."),
+            (HOST, "", "10.1."),
+            (HOST, "", "127."),
+            (HOST, "", "2.7"),
+            ("1 lo 127.0.0.1", "", "10."),
+            ("", "eth0", ""),
+            (HOST, "", "*.1"),
+            (HOST, "", "10)|(10"),
+        ];
+        let answers = cases.map(|(machine, interface, ip)| answer(machine, interface, ip) + "\n");
+        expect![[r#"
+            error: no network interface called `eth9` has an address: set preferredNetworkInterface to one of those that there are (lo 127.0.0.1, eth0 192.0.2.7 and 192.0.2.8, eth0:1 192.0.2.100, eth1 10.0.0.17 and 10.0.0.1, docker0 172.17.0.1, wlan0 10.0.9.9 (down), eth2 without an IPv4 address)
+            error: network interface `wlan0` is down or has no IPv4 address: bring it up, or set preferredNetworkInterface to another (lo 127.0.0.1, eth0 192.0.2.7 and 192.0.2.8, eth0:1 192.0.2.100, eth1 10.0.0.17 and 10.0.0.1, docker0 172.17.0.1, wlan0 10.0.9.9 (down), eth2 without an IPv4 address)
+            error: network interface `eth2` is down or has no IPv4 address: bring it up, or set preferredNetworkInterface to another (lo 127.0.0.1, eth0 192.0.2.7 and 192.0.2.8, eth0:1 192.0.2.100, eth1 10.0.0.17 and 10.0.0.1, docker0 172.17.0.1, wlan0 10.0.9.9 (down), eth2 without an IPv4 address)
+            error: no usable address of network interface `eth0` matches preferredNetworkIp `10.`: correct it to fit one of those that there are (lo 127.0.0.1, eth0 192.0.2.7 and 192.0.2.8, eth0:1 192.0.2.100, eth1 10.0.0.17 and 10.0.0.1, docker0 172.17.0.1, wlan0 10.0.9.9 (down), eth2 without an IPv4 address)
+            error: no usable address matches preferredNetworkIp `10.1.`: correct it to fit one of those that there are (lo 127.0.0.1, eth0 192.0.2.7 and 192.0.2.8, eth0:1 192.0.2.100, eth1 10.0.0.17 and 10.0.0.1, docker0 172.17.0.1, wlan0 10.0.9.9 (down), eth2 without an IPv4 address)
+            error: no usable address matches preferredNetworkIp `127.`: correct it to fit one of those that there are (lo 127.0.0.1, eth0 192.0.2.7 and 192.0.2.8, eth0:1 192.0.2.100, eth1 10.0.0.17 and 10.0.0.1, docker0 172.17.0.1, wlan0 10.0.9.9 (down), eth2 without an IPv4 address)
+            error: no usable address matches preferredNetworkIp `2.7`: correct it to fit one of those that there are (lo 127.0.0.1, eth0 192.0.2.7 and 192.0.2.8, eth0:1 192.0.2.100, eth1 10.0.0.17 and 10.0.0.1, docker0 172.17.0.1, wlan0 10.0.9.9 (down), eth2 without an IPv4 address)
+            error: no usable address matches preferredNetworkIp `10.`: correct it to fit one of those that there are (lo 127.0.0.1)
+            error: no network interface called `eth0` has an address: set preferredNetworkInterface to one of those that there are (none)
+            error: preferredNetworkIp `*.1` is neither the beginning of an address nor a regular expression: uncounted repetition operator must be applied to a sub-expression
+            error: preferredNetworkIp `10)|(10` is neither the beginning of an address nor a regular expression: found closing ')' without matching '('
+        "#]].assert_eq(&answers.concat());
+    }
+
+    #[test]
+    fn settings_go_before_the_environment() {
+        let env = |name: &str| match name {
+            INTERFACE_VARIABLE => Some("eth1".to_owned()),
+            IP_VARIABLE => Some("10.".to_owned()),
+            _ => None,
+        };
+        let both = Preference { interface: Some("eth1".into()), ip: Some("10.".into()) };
+        assert_eq!(Preference::default().or_env(env), both);
+        let own = Preference { interface: Some("eth0".into()), ip: None };
+        assert_eq!(own.or_env(env), Preference { interface: Some("eth0".into()), ..both });
+        assert_eq!(Preference::default().or_env(|_| Some(" ".into())), Preference::default());
     }
 }

@@ -282,7 +282,7 @@ fn place(span: &Span) -> Place {
     Place { line: start.line(), column: start.col() + 1, width }
 }
 
-/// What the parser found, with the two mistakes named that it cannot know to be so common.
+/// What the parser found, with the mistakes named that it cannot know to be so common.
 fn syntax(error: &ScanError, text: &str) -> Fault {
     let marker = error.marker();
     let at = Place { line: marker.line().max(1), column: marker.col() + 1, width: 1 };
@@ -294,9 +294,14 @@ fn syntax(error: &ScanError, text: &str) -> Fault {
             return Fault::new(place, "", "a tab indents this line, which YAML does not allow: use spaces");
         }
     }
-    let behind = text.split('\n').nth(at.line - 1).and_then(|line| line.chars().nth(marker.col()));
-    let reason = if behind == Some('*') {
+    let line = text.split('\n').nth(at.line - 1).unwrap_or_default();
+    let reason = if line.chars().nth(marker.col()) == Some('*') {
         "a value that starts with `*` is an alias to YAML: put it between quotes".to_owned()
+    } else if line.contains("${") {
+        format!(
+            "this is not YAML: {}; a value with `${{…}}` needs quotes if it stands between braces or brackets",
+            error.info()
+        )
     } else {
         format!("this is not YAML: {}", error.info())
     };

@@ -31,20 +31,20 @@ const SNIPPET_MAX: usize = 110;
 #[derive(Debug)]
 pub struct FileError {
     file: Option<PathBuf>,
-    fault: Fault,
-    snippet: Option<Snippet>,
+    fault: Box<Fault>,
+    snippet: Option<Box<Snippet>>,
     source: Option<io::Error>,
 }
 
 impl FileError {
     pub(super) fn new(fault: Fault, text: &str) -> FileError {
-        let snippet = fault.place.and_then(|place| Snippet::cut(place, text));
-        FileError { file: None, fault, snippet, source: None }
+        let snippet = fault.place.and_then(|place| Snippet::cut(place, text)).map(Box::new);
+        FileError { file: None, fault: Box::new(fault), snippet, source: None }
     }
 
     pub(super) fn unreadable(source: io::Error) -> FileError {
         let fault = Fault { place: None, field: String::new(), reason: "cannot be read".to_owned() };
-        FileError { file: None, fault, snippet: None, source: Some(source) }
+        FileError { file: None, fault: Box::new(fault), snippet: None, source: Some(source) }
     }
 
     #[must_use]
@@ -193,6 +193,9 @@ impl Snippet {
     fn cut(place: Place, text: &str) -> Option<Snippet> {
         let line = text.split('\n').nth(place.line.checked_sub(1)?)?.trim_end_matches('\r');
         let line = line.strip_prefix('\u{feff}').unwrap_or(line);
+        if line.trim().is_empty() {
+            return None;
+        }
         // Of a very long line, the part around the mark.
         let first = if place.column > SNIPPET_MAX / 2 && line.chars().count() > SNIPPET_MAX {
             place.column - SNIPPET_MAX / 2

@@ -30,16 +30,26 @@ pub(super) struct Field<'a> {
     pub(super) flow: bool,
 }
 
+/// What to do about a key that is the rest of a value.
+const COMMA: &str =
+    "is no setting: a comma ends a value between braces, so put a value that has commas between quotes";
+
 /// The settings of a mapping, each under its camelCase name.
 pub(super) fn settings<'a>(
     source: &'a Source<'a>,
     path: &str,
     map: &'a Map,
 ) -> Result<Vec<(String, Field<'a>)>, Fault> {
+    let dot = if path.is_empty() { "" } else { "." };
+    // Before anything else, because the setting whose value was cut short would be blamed otherwise.
+    if let Some(rest) =
+        map.entries.iter().find(|entry| map.flow && entry.node.is_null() && !is_word(&entry.key))
+    {
+        return Err(Fault::new(rest.place, format!("{path}{dot}{}", rest.key), COMMA));
+    }
     let mut spellings = BTreeMap::new();
     let mut found = Vec::new();
     for entry in &map.entries {
-        let dot = if path.is_empty() { "" } else { "." };
         let field = Field {
             source,
             path: format!("{path}{dot}{}", entry.key),
@@ -57,6 +67,12 @@ pub(super) fn settings<'a>(
     Ok(found)
 }
 
+/// Whether a text could be the name of a setting.
+fn is_word(key: &str) -> bool {
+    key.starts_with(|c: char| c.is_ascii_alphabetic())
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
 impl<'a> Field<'a> {
     /// A fault of the key.
     pub(super) fn misplaced(&self, reason: impl Into<String>) -> Fault {
@@ -66,9 +82,7 @@ impl<'a> Field<'a> {
     /// A key that nobody knows.
     pub(super) fn unknown(&self, name: &str, owner: &str, known: &[&str]) -> Fault {
         if self.flow && self.node.is_null() {
-            return self.misplaced(
-                "is no setting: a comma ends a value between braces, so put a value that has commas between quotes",
-            );
+            return self.misplaced(COMMA);
         }
         self.misplaced(keys::unknown(name, owner, known))
     }
@@ -155,9 +169,9 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn cron(&self) -> Result<String, Fault> {
-        let cron = self.word()?;
+        let cron = self.word()?.trim().to_owned();
         // A blank one has a remedy of its own, which the specification knows.
-        if cron.trim().is_empty() {
+        if cron.is_empty() {
             return Ok(cron);
         }
         match Cron::parse(&cron) {
@@ -181,7 +195,7 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn zone(&self) -> Result<String, Fault> {
-        let zone = self.word()?;
+        let zone = self.word()?.trim().to_owned();
         match Zone::parse(&zone) {
             Ok(_) => Ok(zone),
             Err(_) => Err(self.wrong(
@@ -227,7 +241,10 @@ impl<'a> Field<'a> {
                 return Err(field.misplaced("has an empty key: name the property"));
             }
             let value = field.scalar("is no text: write a single value, and nested keys with dots")?;
-            properties.extend(value.map(|value| (key.to_owned(), value)));
+            let value = value.ok_or_else(|| {
+                field.misplaced("has no value: write one, '' if it is empty; between braces a value that has commas needs quotes")
+            })?;
+            properties.insert(key.to_owned(), value);
         }
         Ok(properties)
     }

@@ -62,12 +62,19 @@ struct Draft {
     spec: JobSpec,
     /// Where the job's name stands.
     place: Place,
-    /// Where each setting stands: its key, and its value.
-    settings: BTreeMap<String, (Place, Place)>,
+    /// The settings that are written.
+    settings: BTreeMap<String, Written>,
     items: BTreeMap<u32, Place>,
     script: Option<String>,
     /// The job says that it is a script, without saying which one.
     typed: bool,
+}
+
+/// Where a setting stands, and how it is spelled there.
+struct Written {
+    path: String,
+    key: Place,
+    value: Place,
 }
 
 impl Draft {
@@ -120,8 +127,8 @@ impl Draft {
             }
             _ => return Err(refuse(name, field)),
         }
-        let places = (field.key, field.node.place);
-        if self.settings.insert(setting.to_owned(), places).is_some() {
+        let written = Written { path: field.path.clone(), key: field.key, value: field.node.place };
+        if self.settings.insert(setting.to_owned(), written).is_some() {
             return Err(field.misplaced(format!("is another name of {}: keep one of them", other(name))));
         }
         Ok(())
@@ -135,8 +142,10 @@ impl Draft {
 
     fn work(&mut self, path: &str) -> Result<FileWork, Fault> {
         let fault = |setting: &str, reason: &str| {
-            let place = self.settings.get(setting).map_or(self.place, |(key, _)| *key);
-            Err(Fault::new(place, format!("{path}.{setting}"), reason))
+            Err(match self.settings.get(setting) {
+                Some(written) => Fault::new(written.key, &written.path, reason),
+                None => Fault::new(self.place, path, reason),
+            })
         };
         match (self.script.take(), self.spec.props.get(COMMAND)) {
             (Some(_), Some(_)) => {
@@ -182,13 +191,15 @@ impl Draft {
             SpecError::EmptyPropKey { .. } => "props",
             _ => return Fault::new(self.place, path, error.to_string()),
         };
-        let mut place = self.settings.get(setting).map_or(self.place, |(_, value)| *value);
+        let text = error.to_string();
+        let (Some(written), Some(reason)) = (self.settings.get(setting), text.strip_prefix(setting)) else {
+            return Fault::new(self.place, path, text);
+        };
+        let mut place = written.value;
         if let SpecError::ItemOutOfRange { item, .. } = error {
             place = self.items.get(item).copied().unwrap_or(place);
         }
-        let text = error.to_string();
-        let reason = text.strip_prefix(setting).map_or(text.as_str(), str::trim_start);
-        Fault::new(place, format!("{path}.{setting}"), reason)
+        Fault::new(place, &written.path, reason.trim_start())
     }
 }
 

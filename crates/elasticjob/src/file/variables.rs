@@ -1,5 +1,7 @@
 //! `${VAR}` and `${VAR:default}` in a value.
 
+use super::error::Shown;
+
 /// Defaults within defaults end here.
 const DEPTH_MAX: usize = 8;
 
@@ -52,7 +54,8 @@ fn append(
             let (name, default) = split(&rest[2..width - 1]);
             if !is_name(name) {
                 return Err(flaw(format!(
-                    "has `${{{name}}}`, which names no variable: names have letters, digits and `_`; write `$${{` for the characters themselves"
+                    "has `${{{}}}`, which names no variable: names have letters, digits and `_`; write `$${{` for the characters themselves",
+                    Shown(name)
                 )));
             }
             match (env(name), default) {
