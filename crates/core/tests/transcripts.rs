@@ -3,6 +3,8 @@
 //! The registry answers at once and every member hears of everything at once; what a bad network does is the
 //! simulator's business. `UPDATE_EXPECT=1 cargo test` rewrites the answers.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::time::Duration;

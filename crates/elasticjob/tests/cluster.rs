@@ -1,6 +1,8 @@
 //! Real workers on the embedded registry, several of them in one process. Time is tokio's, paused: it moves
 //! only when everybody waits, so nothing here depends on how fast the machine is.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

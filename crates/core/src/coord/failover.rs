@@ -88,7 +88,12 @@ pub(super) fn drop_leftovers(at: &Standpoint<'_>) -> Option<Move> {
 pub(super) fn take_over(at: &Standpoint<'_>) -> Option<Move> {
     let idle = at.run.is_idle() && at.due.is_none() && at.fails_over() && at.is_able();
     // Java takes the first of the children, which it sorts by name, greatest first.
-    let takeable = at.view.crashed.iter().copied().filter(|item| idle && !at.zombies.contains_key(item));
+    let takeable = at
+        .view
+        .crashed
+        .iter()
+        .copied()
+        .filter(|item| idle && at.sees.covers(*item) && !at.zombies.contains_key(item));
     let item = takeable.max_by_key(u32::to_string);
     match (item, at.place_in_line(Latch::Failover)) {
         _ if at.leaving => None,

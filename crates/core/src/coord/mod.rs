@@ -71,9 +71,31 @@ pub struct Local {
     pub zone: Zone,
 }
 
+/// The items whose nodes a mirror follows. Everything else, and who owns which item, it always follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Focus {
+    /// All of them: what a leader needs.
+    Everything,
+    /// These: what others need. They are not told of each other's runs.
+    Items(BTreeSet<u32>),
+}
+
+impl Focus {
+    /// Whether the item's nodes are followed.
+    pub fn covers(&self, item: u32) -> bool {
+        match self {
+            Focus::Everything => true,
+            Focus::Items(items) => items.contains(&item),
+        }
+    }
+}
+
 /// What the world tells the coordinator.
 #[derive(Clone, Debug)]
 pub enum Input {
+    /// What the mirror follows from now on; it has told all there is to tell about that. Without this, it
+    /// follows everything.
+    Sees(Focus),
     /// A session stands, and this is the whole subtree.
     Connected {
         /// Our instance id in this session.
@@ -274,6 +296,7 @@ pub struct Coordinator {
     read: Option<Stat>,
     me: String,
     view: View,
+    sees: Focus,
     connected: bool,
     /// Our instance node has been seen in this session: if it goes, we were asked to leave.
     registered: bool,
@@ -319,6 +342,7 @@ impl Coordinator {
             read: None,
             me: String::new(),
             view: View::default(),
+            sees: Focus::Everything,
             connected: false,
             registered: false,
             ever_registered: false,
@@ -382,6 +406,7 @@ impl Coordinator {
 
     fn absorb(&mut self, input: Input, out: &mut Vec<Effect>) {
         match input {
+            Input::Sees(focus) => self.sees = focus,
             Input::Connected { me, nodes, same_session } => self.connect(me, &nodes, same_session, out),
             Input::Suspended => {
                 if self.connected {
@@ -806,6 +831,7 @@ impl Coordinator {
             me: &self.me,
             plan: self.plan.as_ref()?,
             view: &self.view,
+            sees: &self.sees,
             run: &self.run,
             leaving: self.leaving.is_some(),
             hold_back: self.may_overwrite() && self.local.spec.disabled,
@@ -840,6 +866,22 @@ impl Coordinator {
     /// Our instance id in the current session.
     pub fn me(&self) -> &str {
         &self.me
+    }
+
+    /// What our mirror should follow.
+    pub fn focus(&self) -> Focus {
+        if self.view.leader.as_deref() == Some(&self.me) {
+            return Focus::Everything;
+        }
+        let turns = self.plan.as_ref().is_some_and(Plan::takes_turns);
+        let ours = |id: Option<&String>| id == Some(&self.me);
+        let wanted = self.view.items.iter().filter(|(_, state)| {
+            turns || ours(state.owner.as_ref().map(|it| &it.by)) || ours(state.failover.as_ref())
+        });
+        let mut items: BTreeSet<u32> = wanted.map(|(item, _)| *item).collect();
+        items.extend(self.run.items());
+        items.extend(&self.view.crashed);
+        Focus::Items(items)
     }
 
     /// What the registry says, as far as we know.

@@ -177,7 +177,8 @@ fn select(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> BT
 }
 
 fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal: Option<Timestamp>) -> bool {
-    let free = state.running.is_none() && !state.disabled && !at.zombies.contains_key(&item);
+    let seen = at.sees.covers(item) && !at.zombies.contains_key(&item);
+    let free = seen && state.running.is_none() && !state.disabled;
     let mine = at.is_enabled() && state.failover.is_none() && at.is_mine(state);
     // A fire that the cursor has passed was settled already, here or elsewhere.
     let open = || at.cursor(state).is_none_or(|settled| nominal.is_none_or(|nominal| settled < nominal));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::{CLOCK_TRUST, Now, Run, since};
+use super::{CLOCK_TRUST, Focus, Now, Run, since};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
 use crate::tree::Op;
@@ -15,6 +15,7 @@ pub(super) struct Standpoint<'a> {
     pub(super) me: &'a str,
     pub(super) plan: &'a Plan,
     pub(super) view: &'a View,
+    pub(super) sees: &'a Focus,
     pub(super) run: &'a Run,
     pub(super) leaving: bool,
     /// The program wants its host disabled at its start.
@@ -47,8 +48,14 @@ impl<'a> Standpoint<'a> {
         self.is_registered() && self.is_enabled() && !self.leaving
     }
 
-    pub(super) fn leads(&self) -> bool {
+    /// Whether the leader's place is ours.
+    pub(super) fn holds_lead(&self) -> bool {
         self.view.leader.as_deref() == Some(self.me)
+    }
+
+    /// Whether we may act as leader: the place is ours, and we see all that a leader must.
+    pub(super) fn leads(&self) -> bool {
+        self.holds_lead() && *self.sees == Focus::Everything
     }
 
     pub(super) fn is_me(&self, id: Option<&String>) -> bool {
@@ -67,7 +74,7 @@ impl<'a> Standpoint<'a> {
     /// The items that are ours to run, within the job's number of items.
     pub(super) fn my_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
         let known = self.view.items.range(..self.plan.spec.sharding_total_count);
-        known.filter(|(_, state)| self.is_mine(state))
+        known.filter(|(item, state)| self.sees.covers(**item) && self.is_mine(state))
     }
 
     /// Usually an item is its owner's. Where instances take turns, it is that of the one who holds the baton.
