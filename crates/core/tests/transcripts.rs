@@ -310,7 +310,7 @@ impl World {
             Event::Crashed { items } => self.say(name, &format!("finds {items:?} crashed")),
             Event::TookOver { item } => self.say(name, &format!("takes over {item}")),
             Event::TriggerHandedOn { items, .. } => {
-                self.say(name, &format!("hands a trigger on to {items:?}"))
+                self.say(name, &format!("hands a trigger on to {items:?}"));
             }
             Event::ItemFinished { outcome: Outcome::Failed(error), item, .. } => {
                 self.say(name, &format!("item {item} failed: {error}"));

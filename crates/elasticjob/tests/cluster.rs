@@ -318,7 +318,7 @@ async fn what_cannot_start_says_why() {
     let second = worker().job(simple("taken").class_name("com.acme.B")).start().await;
     match second {
         Err(Error::Start { reason: StopReason::Conflict { theirs, .. }, .. }) => {
-            assert_eq!(theirs, "com.acme.A")
+            assert_eq!(theirs, "com.acme.A");
         }
         other => panic!("{other:?}"),
     }
