@@ -7,6 +7,7 @@
 pub mod coord;
 pub mod event;
 pub mod node;
+pub mod ops;
 pub mod plan;
 pub mod spec;
 pub mod strategy;

@@ -334,7 +334,7 @@ fn item_parameter(element: &str) -> Result<(u32, String), SpecError> {
 #[non_exhaustive]
 pub enum SpecError {
     /// The name cannot be a node of the registry.
-    #[error("jobName `{}` {fault}", value.escape_default())]
+    #[error("jobName `{}` {fault}", value.escape_debug())]
     JobName {
         /// The name.
         value: String,

@@ -1,25 +1,22 @@
 //! Documents recorded from Java: written byte for byte, and read with the same result. See `data/yaml/README.md`.
 
-use std::collections::BTreeMap;
+use std::fmt::Write;
 
-use elasticjob_core::spec::{JobSpec, SpecError};
-use proptest::prelude::*;
+use elasticjob_core::spec::JobSpec;
+use expect_test::expect_file;
 use serde_json::Value;
 
 fn recorded(text: &str) -> impl Iterator<Item = Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap())
+    text.lines().map(|line| serde_json::from_str(line).expect("a recording is JSON lines"))
 }
 
 /// A job from Java's names; what is not named has the builder's default.
 fn spec_of(set: &Value) -> JobSpec {
     let text = |key: &str| set[key].as_str().map(str::to_owned);
     let flag = |key: &str, default| set[key].as_bool().unwrap_or(default);
-    let number =
-        |key: &str, default| set[key].as_i64().map_or(default, |number| i32::try_from(number).unwrap());
-    let mut spec = JobSpec::new(
-        text("jobName").unwrap_or("j".into()),
-        number("shardingTotalCount", 3).try_into().unwrap(),
-    );
+    let number = |key: &str, default| set[key].as_i64().map_or(default, |number| number as i32);
+    let total = number("shardingTotalCount", 3).unsigned_abs();
+    let mut spec = JobSpec::new(text("jobName").unwrap_or("j".into()), total);
     spec.cron = text("cron");
     spec.time_zone = text("timeZone");
     spec.sharding_item_parameters = text("shardingItemParameters").unwrap_or_default();
@@ -38,9 +35,9 @@ fn spec_of(set: &Value) -> JobSpec {
     spec.overwrite = flag("overwrite", false);
     spec.static_sharding = flag("staticSharding", false);
     let items = set["jobListenerTypes"].as_array().into_iter().flatten();
-    spec.job_listener_types = items.map(|item| item.as_str().unwrap().to_owned()).collect();
+    spec.job_listener_types = items.filter_map(|item| item.as_str().map(str::to_owned)).collect();
     let props = set["props"].as_object().into_iter().flatten();
-    spec.props = props.map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned())).collect();
+    spec.props = props.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
     spec
 }
 
@@ -59,7 +56,7 @@ fn check_written(cases: &str) -> usize {
     let mut checked = 0;
     for case in recorded(cases) {
         let spec = spec_of(&case["set"]);
-        let yaml = case["yaml"].as_str().unwrap();
+        let yaml = case["yaml"].as_str().expect("a recording has a document");
         assert_eq!(spec.to_yaml(), yaml, "{}", case["set"]);
         let read = JobSpec::from_yaml(yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
         match read_by_java(&case, &spec) {
@@ -79,6 +76,11 @@ fn text_is_quoted_and_folded_as_java_does_it() {
 }
 
 #[test]
+fn text_that_looks_like_a_number_is_quoted_as_java_does_it() {
+    assert!(check_written(include_str!("data/yaml/numbers.jsonl")) >= 400);
+}
+
+#[test]
 fn whole_documents_are_written_and_read_as_java_does_it() {
     assert!(check_written(include_str!("data/yaml/documents.jsonl")) >= 200);
 }
@@ -89,4 +91,35 @@ fn more_recordings_if_there_are_any() {
     for path in std::env::var("ELASTICJOB_RECORDED_YAML").unwrap_or_default().split_whitespace() {
         println!("{path}: {} cases", check_written(&std::fs::read_to_string(path).unwrap()));
     }
+}
+
+/// What Java reads from a document; what is not named has the value that Java gives to a missing key.
+fn spec_read_by_java(set: &Value) -> JobSpec {
+    let mut spec = spec_of(set);
+    spec.monitor_execution = set["monitorExecution"] == true;
+    spec.misfire = set["misfire"] == true;
+    spec.reconcile_interval_minutes = set["reconcileIntervalMinutes"].as_i64().unwrap_or(0) as i32;
+    spec
+}
+
+#[test]
+fn documents_are_read_as_java_reads_them_but_for_a_known_list() {
+    let (mut we_refuse, mut we_accept) = (String::new(), String::new());
+    for case in recorded(include_str!("data/yaml/reading.jsonl")) {
+        let yaml = case["yaml"].as_str().unwrap();
+        let ours = JobSpec::from_yaml(yaml);
+        let usable = |spec: &JobSpec| {
+            !spec.job_name.is_empty() && (1..=i32::MAX as u32).contains(&spec.sharding_total_count)
+        };
+        match (ours, case.get("java")) {
+            (Ok(spec), Some(java)) => assert_eq!(spec, spec_read_by_java(java), "{yaml}"),
+            (Err(error), Some(_)) => writeln!(we_refuse, "{yaml:?}: {error}").unwrap(),
+            (Ok(spec), None) if usable(&spec) => {
+                writeln!(we_accept, "{yaml:?}: Java has {}", case["java_error"]).unwrap();
+            }
+            (Ok(_) | Err(_), None) => {}
+        }
+    }
+    expect_file!["data/yaml/refused_by_us_only.txt"].assert_eq(&we_refuse);
+    expect_file!["data/yaml/refused_by_java_only.txt"].assert_eq(&we_accept);
 }

@@ -141,11 +141,11 @@ impl Cron {
         let per_day = self.count_before_second(DAY as u32);
         // Whole days from the first on, without the last; then the two ends are trimmed.
         let mut count = self.count_dates(first, last) * per_day;
-        if self.matches_date(first) {
-            count -= self.count_before_second((from % DAY) as u32);
-        }
         if self.matches_date(last) {
             count += self.count_before_second((until % DAY) as u32);
+        }
+        if self.matches_date(first) {
+            count -= self.count_before_second((from % DAY) as u32);
         }
         count
     }

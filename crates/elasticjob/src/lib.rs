@@ -1,1 +1,47 @@
-//! To be written.
+//! Distributed periodic jobs without a scheduling centre.
+//!
+//! Each process embeds this library. All processes of a job are peers; a [registry] holds configuration,
+//! membership, and who owns which shard. Peers fire their own clocks and run their own shards; one of them
+//! leads, only to hand out shards.
+//!
+//! ```no_run
+//! use elasticjob::{Job, Shard, Worker};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), elasticjob::Error> {
+//!     let greet = Job::simple("greet", async |shard: Shard| {
+//!         println!("shard {} of {}: hello, {:?}", shard.item, shard.total, shard.parameter);
+//!         Ok(())
+//!     })
+//!     .cron("0/5 * * * * ?")
+//!     .shards(3)
+//!     .shard_parameters(["Beijing", "Shanghai", "Guangzhou"]);
+//!
+//!     Worker::new("embedded://").job(greet).run().await
+//! }
+//! ```
+//!
+//! What is promised, and what is not, is in [`Shard::token`] and in the project's `docs/`.
+
+mod clock;
+mod driver;
+mod error;
+mod executor;
+pub mod file;
+pub mod host;
+mod job;
+mod link;
+mod ops;
+mod recorder;
+pub mod registry;
+pub mod testing;
+mod unbound;
+mod worker;
+
+pub use elasticjob_core::event::{Event, Outcome, Skip, Source, StopReason};
+pub use elasticjob_core::spec::{JobSpec, SpecError};
+pub use elasticjob_core::strategy::Strategy;
+pub use error::Error;
+pub use job::{Job, JobError, Pool, Shard, SimpleJob};
+pub use recorder::{Record, Recorded, Records};
+pub use worker::{RegistryAt, RunningWorker, Worker};

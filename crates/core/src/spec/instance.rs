@@ -45,13 +45,12 @@ impl InstanceDoc {
     /// ```
     #[must_use]
     pub fn to_yaml(&self) -> String {
-        let optional = |key, value: &'_ Option<String>| value.as_deref().map(|value| (key, value.to_owned()));
         let entries = [
-            Some(("jobInstanceId", self.job_instance_id.clone())),
-            optional("labels", &self.labels),
-            optional("serverIp", &self.server_ip),
+            ("jobInstanceId", Some(&self.job_instance_id)),
+            ("labels", self.labels.as_ref()),
+            ("serverIp", self.server_ip.as_ref()),
         ];
-        flat::write(entries.iter().flatten().map(|(key, value)| (*key, value.as_str())))
+        flat::write(entries.into_iter().filter_map(|(key, value)| Some((key, value?.as_str()))))
     }
 
     /// Reads a document in block or flow style. Unknown keys are ignored, because an instance's document is rewritten by nobody else.

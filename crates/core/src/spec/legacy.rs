@@ -161,7 +161,7 @@ pub fn from_v2(json: &str) -> Result<Imported, SpecError> {
     let document: BTreeMap<String, Value> = serde_json::from_str(json).map_err(|error| SpecError::Json {
         line: error.line(),
         column: error.column(),
-        reason: error.to_string(),
+        reason: reason(&error),
     })?;
     let mut import = Import::new("", document);
     let spec = &mut import.imported.spec;
@@ -366,6 +366,12 @@ impl Import {
         let parsed = text.trim().parse().map(Some);
         parsed.map_err(|_| SpecError::Value { field: name.to_owned(), value: text, fault })
     }
+}
+
+/// The message without the position, which is told apart from it.
+fn reason(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    message.split(" at line ").next().unwrap_or(&message).to_owned()
 }
 
 fn simple_name(class: &str) -> &str {

@@ -2,8 +2,8 @@
 //!
 //! Separate from [`JobSpec`] because these names and habits belong to Java: a missing boolean is `false` here, not the builder's default.
 //!
-//! More lenient than Java in three ways: unknown keys are kept instead of refused, an explicit null counts as absent,
-//! and a key of `props` may look like a number.
+//! More lenient than Java: unknown keys are kept instead of refused, an explicit null counts as absent, and a key of `props` may look
+//! like a number. Stricter: no merge keys, and no list where a text belongs. A date in `props` stays as it was written.
 
 mod emit;
 mod node;
@@ -176,10 +176,7 @@ impl Field<'_> {
             Field::Items(items) => out.list(key, items),
             Field::Properties(entries) if entries.is_empty() => {}
             Field::Properties(entries) => out.map(key, entries.iter()),
-            Field::Below(text) => {
-                let gap = if text.starts_with(['-', ' ']) { '\n' } else { ' ' };
-                out.verbatim(&format!("{key}:{gap}{text}"));
-            }
+            Field::Below(text) => out.verbatim(&node::under(key, text)),
             Field::Lines(lines) => out.verbatim(lines),
         }
     }
@@ -209,20 +206,46 @@ pub(super) fn java_problems(spec: &JobSpec) -> Vec<String> {
             ));
         }
     }
-    let listeners = spec.job_listener_types.iter().map(|listener| ("jobListenerTypes".to_owned(), listener));
-    let keys = spec.props.keys().map(|key| (format!("a key of props, {key:?},"), key));
-    let values = spec.props.iter().map(|(key, value)| (format!("props.{key}"), value));
-    for (place, text) in listeners.chain(keys).chain(values) {
-        if !resolve::is_printable(text) {
-            problems.push(format!("{place} has control characters, which come back as bytes: remove them"));
-        }
-    }
-    for (key, field) in spec.fields() {
-        if matches!(field, Field::Text(text) if text.contains('\u{85}')) {
-            problems.push(format!("{key} has U+0085, which comes back as a line feed: write a line feed"));
-        }
-    }
+    let extra = spec.job_extra_configurations.as_deref().unwrap_or_default();
     problems
+        .extend(foreign_tags(extra).map(|tag| format!("{EXTRA} has `{tag}`, a class it refuses: remove it")));
+    problems.extend(spoilt_text(spec));
+    problems
+}
+
+/// Class tags that Java's reader does not let through.
+fn foreign_tags(yaml: &str) -> impl Iterator<Item = &str> {
+    let words = yaml.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | '{' | '}' | ','));
+    words.filter(|word| {
+        word.starts_with("!!")
+            && word.contains('.')
+            && !word.starts_with("!!org.apache.shardingsphere.elasticjob")
+    })
+}
+
+/// Text that does not come back from Java as it was.
+fn spoilt_text(spec: &JobSpec) -> Vec<String> {
+    let listeners =
+        spec.job_listener_types.iter().map(|listener| ("jobListenerTypes".to_owned(), listener.as_str()));
+    let keys = spec.props.keys().map(|key| (format!("a key of props, {key:?},"), key.as_str()));
+    let values = spec.props.iter().map(|(key, value)| (format!("props.{key}"), value.as_str()));
+    let collected: Vec<_> = listeners.chain(keys).chain(values).collect();
+    let bytes = collected.iter().filter(|(_, text)| !resolve::is_printable(text));
+    let mut spoilt: Vec<_> = bytes
+        .map(|(place, _)| format!("{place} has control characters, which come back as bytes: remove them"))
+        .collect();
+    let fields = spec.fields();
+    let single = fields.iter().filter_map(|(key, field)| match field {
+        Field::Text(text) => Some((*key, *text)),
+        _ => None,
+    });
+    let all = single.chain(collected.iter().map(|(place, text)| (place.as_str(), *text)));
+    spoilt.extend(
+        all.filter(|(_, text)| text.contains('\u{85}')).map(|(place, _)| {
+            format!("{place} has U+0085, which comes back as a line feed: write a line feed")
+        }),
+    );
+    spoilt
 }
 
 fn optional_text(field: &str, value: &Node) -> Result<Option<String>, SpecError> {
@@ -265,10 +288,10 @@ fn count(field: &str, value: &Node) -> Result<u32, SpecError> {
 
 fn items(field: &str, value: &Node) -> Result<Vec<String>, SpecError> {
     match value {
-        Node::List(items) => items
-            .iter()
-            .map(|item| scalar(field, item, "no text: write a single value for each item"))
-            .collect(),
+        Node::List(items) => {
+            let items = items.iter().filter(|item| !item.is_null());
+            items.map(|item| scalar(field, item, "no text: write a single value for each item")).collect()
+        }
         _ if value.is_null() => Ok(Vec::new()),
         Node::Scalar { .. } | Node::Map(_) => {
             Err(wrong(field, value, "no list: write `- item` lines below the key"))
@@ -281,13 +304,16 @@ fn properties(field: &str, value: &Node) -> Result<BTreeMap<String, String>, Spe
         Node::Map(entries) => {
             let mut properties = BTreeMap::new();
             for (key, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
+                if key.is_merge() {
+                    return Err(wrong(field, key, "a merge key: write the properties out"));
+                }
                 let key = scalar(field, key, "no key: write a text before the colon")?;
                 let value = java_text(&format!("{field}.{key}"), value)?;
                 properties.insert(key, value);
             }
             Ok(properties)
         }
-        _ if value.is_null() => Ok(BTreeMap::new()),
+        _ if value.is_null() || value.is_empty_list() => Ok(BTreeMap::new()),
         Node::Scalar { .. } | Node::List(_) => {
             Err(wrong(field, value, "no mapping: write `key: value` lines below the key"))
         }

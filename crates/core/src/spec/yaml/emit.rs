@@ -109,9 +109,9 @@ impl Emitter {
             self.indicator("!!binary", true, false);
             let encoded: Vec<u16> = resolve::base64(text.as_bytes()).encode_utf16().collect();
             return if simple_key {
-                self.double_quoted(indent, &encoded, false)
+                self.double_quoted(indent, &encoded, false);
             } else {
-                self.literal(indent, &encoded)
+                self.literal(indent, &encoded);
             };
         }
         let units: Vec<u16> = text.encode_utf16().collect();
@@ -132,9 +132,9 @@ impl Emitter {
         for (at, run) in runs(text) {
             let fold = split && run == [SPACE] && at > 0 && self.column > WIDTH;
             if fold {
-                self.break_to(indent)
+                self.break_to(indent);
             } else {
-                self.put_units(run)
+                self.put_units(run);
             }
             self.whitespace = false;
             self.indention = false;

@@ -16,7 +16,7 @@ use crate::spec::SpecError;
 const NODES_MAX: usize = 100_000;
 
 /// A value of a document, aliases followed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Scalar { text: String, implicit: Implicit, binary: bool },
     List(Vec<Node>),
@@ -40,7 +40,7 @@ impl Node {
         }
     }
 
-    fn is_empty_list(&self) -> bool {
+    pub(super) fn is_empty_list(&self) -> bool {
         matches!(self, Node::List(items) if items.is_empty())
     }
 
@@ -92,12 +92,13 @@ struct Position {
 impl Entry<'_> {
     /// The lines of the entry, key included, as they stand in a block mapping that is not indented.
     pub(super) fn lines(&self) -> Result<String, SpecError> {
-        self.must_stand_alone()?;
-        Ok(match &self.shape {
+        let lines = match &self.shape {
             Shape::Block { lines, indent, .. } => outdent(lines, *indent),
             Shape::Flow { key, value: "" } => format!("{key}:\n"),
             Shape::Flow { key, value } => format!("{key}: {}\n", value.replace('\n', "\n  ")),
-        })
+        };
+        self.must_stand_alone(&lines)?;
+        Ok(lines)
     }
 
     /// What stands behind the key, or nothing if that is null or an empty list.
@@ -105,8 +106,7 @@ impl Entry<'_> {
         if self.value.is_null() || self.value.is_empty_list() {
             return Ok(None);
         }
-        self.must_stand_alone()?;
-        Ok(Some(match &self.shape {
+        let below = match &self.shape {
             Shape::Block { lines, indent, colon } => {
                 let behind = lines.get(*colon..).unwrap_or_default();
                 let (rest, below) = behind.split_once('\n').unwrap_or((behind, ""));
@@ -114,16 +114,46 @@ impl Entry<'_> {
                 if rest.trim().is_empty() { below } else { format!("{}\n{below}", rest.trim_start()) }
             }
             Shape::Flow { value, .. } => format!("{}\n", value.replace('\n', "\n  ")),
-        }))
+        };
+        self.must_stand_alone(&under(&self.key, &below))?;
+        Ok(Some(below))
     }
 
-    fn must_stand_alone(&self) -> Result<(), SpecError> {
+    /// The text will be put between other lines, so it has to be exactly this entry without its surroundings.
+    fn must_stand_alone(&self, lines: &str) -> Result<(), SpecError> {
         if self.leans {
             let reason = format!("`{}` uses an alias of another key's anchor: write the value out", self.key);
             return Err(self.position.error(reason));
         }
-        Ok(())
+        let among_others = format!("before: 1\n{lines}after: 1\n");
+        match entries(&among_others).as_deref() {
+            Ok([_, entry, after]) if entry.spans(lines) && self.is_same(entry) && after.key == "after" => {
+                Ok(())
+            }
+            _ => Err(self
+                .position
+                .error(format!("`{}` cannot be kept as it is: write it as `key: value` lines", self.key))),
+        }
     }
+
+    /// A flow entry was taken out of its brackets, so its value is compared too.
+    fn is_same(&self, other: &Entry<'_>) -> bool {
+        let same_value = match self.shape {
+            Shape::Block { .. } => true,
+            Shape::Flow { .. } => self.value == other.value,
+        };
+        self.key == other.key && same_value
+    }
+
+    fn spans(&self, text: &str) -> bool {
+        matches!(self.shape, Shape::Block { lines, .. } if lines == text)
+    }
+}
+
+/// A key with YAML text below or behind it.
+pub(super) fn under(key: &str, text: &str) -> String {
+    let gap = if text.starts_with(['-', ' ']) { '\n' } else { ' ' };
+    format!("{key}:{gap}{text}")
 }
 
 fn outdent(lines: &str, columns: usize) -> String {
@@ -356,6 +386,9 @@ impl<'s> Reader<'s> {
         }
         let position = Position::of(&key_span.start);
         let key = match self.node(event, &key_span)? {
+            key if key.is_null() => {
+                return Err(position.error("a key is missing here: write `key: value`".to_owned()));
+            }
             key if key.is_merge() => {
                 return Err(position.error("merge keys are not supported: write the settings out".to_owned()));
             }
@@ -450,6 +483,8 @@ impl<'s> Reader<'s> {
 }
 
 fn scalar(text: String, style: ScalarStyle, tag: Option<&Tag>) -> Node {
+    // To Java a lone `!` says nothing.
+    let tag = tag.filter(|tag| tag.original() != "!");
     let implicit = match tag.map(|tag| tag.core_suffix().unwrap_or("")) {
         None if style == ScalarStyle::Plain => resolve::resolve(&text),
         Some("null") => Implicit::Null,

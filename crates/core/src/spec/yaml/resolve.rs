@@ -66,12 +66,12 @@ pub(super) fn integer(text: &str) -> Option<i128> {
         unsigned(binary, 2)?
     } else if let Some(hexadecimal) = digits.strip_prefix("0x") {
         unsigned(hexadecimal, 16)?
+    } else if let Some(octal) = digits.strip_prefix('0') {
+        unsigned(octal, 8)?
     } else if digits.contains(':') {
         digits
             .split(':')
             .try_fold(0_i128, |sum, part| sum.checked_mul(60)?.checked_add(unsigned(part, 10)?))?
-    } else if let Some(octal) = digits.strip_prefix('0') {
-        unsigned(octal, 8)?
     } else {
         unsigned(digits, 10)?
     };

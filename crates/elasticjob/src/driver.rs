@@ -1,0 +1,278 @@
+//! The loop of one job: inputs in, effects out. It decides nothing.
+//!
+//! It is the only place that knows both the coordinator and a session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
+use elasticjob_core::event::{Event, StopReason};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+use crate::executor::{Executor, Finished};
+use crate::link::{Connection, Link};
+use crate::recorder::{Record, Recorder};
+use crate::registry::{CommitError, Op, Watch, WatchEvent};
+
+/// What the worker tells a driver.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Finish what runs, and leave.
+    Leave { grace: Duration },
+}
+
+/// Where a job is, for the worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Starting,
+    Registered,
+    Stopped(StopReason),
+}
+
+pub(crate) struct Driver {
+    job: Arc<str>,
+    root: String,
+    coordinator: Coordinator,
+    executor: Executor,
+    clock: Clock,
+    link: Link,
+    connections: watch::Receiver<Option<Connection>>,
+    connection: Option<Connection>,
+    /// The session that the coordinator was told of last.
+    known_session: u64,
+    watch: Option<Watch>,
+    commits: JoinSet<(u64, Slot, Result<(), CommitError>)>,
+    /// The mirror is to be made anew, once nothing is under way.
+    resync: bool,
+    distrust_at: Option<Instant>,
+    clock_steps: watch::Receiver<u64>,
+    commands: mpsc::Receiver<Command>,
+    recorder: Recorder,
+    status: watch::Sender<Status>,
+}
+
+/// What a driver is made of.
+pub(crate) struct Parts {
+    pub(crate) job: Arc<str>,
+    pub(crate) coordinator: Coordinator,
+    pub(crate) executor: Executor,
+    pub(crate) clock: Clock,
+    pub(crate) link: Link,
+    pub(crate) clock_steps: watch::Receiver<u64>,
+    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) recorder: Recorder,
+    pub(crate) status: watch::Sender<Status>,
+}
+
+/// What the loop waits for.
+enum Happened {
+    Link,
+    Watch(WatchEvent),
+    Committed(u64, Slot, Result<(), CommitError>),
+    Finished(Finished),
+    Command(Option<Command>),
+    Distrust,
+    Time,
+}
+
+impl Driver {
+    pub(crate) fn new(parts: Parts) -> Driver {
+        Driver {
+            root: format!("/{}", parts.job),
+            job: parts.job,
+            coordinator: parts.coordinator,
+            executor: parts.executor,
+            clock: parts.clock,
+            connections: parts.link.subscribe(),
+            link: parts.link,
+            connection: None,
+            known_session: 0,
+            watch: None,
+            commits: JoinSet::new(),
+            resync: false,
+            distrust_at: None,
+            clock_steps: parts.clock_steps,
+            commands: parts.commands,
+            recorder: parts.recorder,
+            status: parts.status,
+        }
+    }
+
+    /// Runs until the job ends here.
+    pub(crate) async fn run(mut self) -> StopReason {
+        self.follow_link();
+        loop {
+            let happened = self.wait().await;
+            if let Some(reason) = self.handle(happened) {
+                self.status.send_replace(Status::Stopped(reason.clone()));
+                return reason;
+            }
+            if self.resync && self.commits.is_empty() {
+                self.resync = false;
+                self.watch = self.connection.as_ref().map(|it| it.session.watch(&self.root));
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Happened {
+        let (now, wakeup) = (self.clock.now(), self.coordinator.next_wakeup());
+        let distrust_at = self.distrust_at;
+        tokio::select! {
+            biased;
+            changed = self.connections.changed() => match changed {
+                Ok(()) => Happened::Link,
+                Err(_) => std::future::pending().await, // The worker is being dropped, and this task with it.
+            },
+            event = next_event(self.watch.as_mut()) => Happened::Watch(event),
+            Some(Ok((session, slot, result))) = self.commits.join_next() => Happened::Committed(session, slot, result),
+            finished = self.executor.next() => Happened::Finished(finished),
+            command = self.commands.recv() => Happened::Command(command),
+            () = sleep_until(distrust_at) => Happened::Distrust,
+            () = sleep_until(wakeup.mono.map(|mono| self.clock.instant(mono))) => Happened::Time,
+            () = sleep_for_wall(wakeup.wall, now) => Happened::Time,
+            Ok(()) = self.clock_steps.changed() => Happened::Time,
+        }
+    }
+
+    /// Says why, if the job is over.
+    fn handle(&mut self, happened: Happened) -> Option<StopReason> {
+        match happened {
+            Happened::Link => self.follow_link(),
+            Happened::Watch(event) => self.watched(event),
+            Happened::Committed(session, slot, result) => self.committed(session, slot, result),
+            Happened::Finished(Finished { round, item, outcome }) => {
+                self.step(Input::ItemFinished { round, item, outcome })
+            }
+            Happened::Command(Some(Command::Leave { grace })) => self.step(Input::Leave { grace }),
+            // The worker was dropped without a word: this task will be, too.
+            Happened::Command(None) => None,
+            Happened::Distrust => {
+                self.distrust_at = None;
+                self.step(Input::Distrusted)
+            }
+            Happened::Time => self.step(Input::Tick),
+        }
+    }
+
+    fn follow_link(&mut self) -> Option<StopReason> {
+        self.connection = self.connections.borrow_and_update().clone();
+        self.watch = self.connection.as_ref().map(|it| it.session.watch(&self.root));
+        self.resync = false;
+        None
+    }
+
+    fn watched(&mut self, event: WatchEvent) -> Option<StopReason> {
+        let connection = self.connection.clone()?;
+        match event {
+            WatchEvent::Snapshot(nodes) => {
+                self.distrust_at = None;
+                let same_session = self.known_session == connection.number;
+                self.known_session = connection.number;
+                self.step(Input::Connected { me: connection.id.to_string(), nodes, same_session })
+            }
+            WatchEvent::Changed(changes) => self.step(Input::Changed(changes)),
+            WatchEvent::Suspended => {
+                self.distrust_at = Some(Instant::now() + connection.session.trusted_for());
+                self.step(Input::Suspended)
+            }
+            WatchEvent::Ended => {
+                (self.watch, self.distrust_at) = (None, None);
+                self.link.report_ended(connection.number);
+                self.step(Input::Suspended).or_else(|| self.step(Input::Distrusted))
+            }
+        }
+    }
+
+    /// The changes that decided a transaction were handed to the watch before its answer came: they go first.
+    fn committed(&mut self, session: u64, slot: Slot, result: Result<(), CommitError>) -> Option<StopReason> {
+        while let Some(event) = self.watch.as_mut().and_then(Watch::try_next) {
+            if let Some(reason) = self.watched(event) {
+                return Some(reason);
+            }
+        }
+        if session != self.known_session {
+            return None;
+        }
+        let verdict = match result {
+            Ok(()) => Verdict::Done,
+            Err(CommitError::Conflict { path }) => {
+                tracing::debug!(job = &*self.job, ?slot, path, "looking again");
+                Verdict::Refused
+            }
+            // The watch will say that the session has ended.
+            Err(CommitError::SessionEnded) => return None,
+            Err(error) => {
+                tracing::warn!(job = &*self.job, ?slot, "registry: {error}");
+                Verdict::Unknown
+            }
+        };
+        self.step(Input::Settled(slot, verdict))
+    }
+
+    fn step(&mut self, input: Input) -> Option<StopReason> {
+        let mut effects = Vec::new();
+        let now = self.clock.now();
+        self.coordinator.step(now, input, &mut effects);
+        effects.into_iter().fold(None, |ended, effect| ended.or(self.perform(effect, now)))
+    }
+
+    fn perform(&mut self, effect: Effect, now: Now) -> Option<StopReason> {
+        match effect {
+            Effect::Commit { slot, ops } => self.commit(slot, ops),
+            Effect::Run(order) => {
+                let plan = self.coordinator.plan().expect("an order comes from a plan");
+                self.executor.start(order, &plan.spec);
+            }
+            Effect::Yield { round } => self.executor.tell_to_yield(round),
+            Effect::Cancel { round } => self.executor.cancel(round),
+            Effect::Resync => self.resync = true,
+            Effect::Record(event) => self.record(event, now),
+            Effect::Stop(reason) => return Some(reason),
+        }
+        None
+    }
+
+    fn commit(&mut self, slot: Slot, ops: Vec<Op>) {
+        let Some(connection) = self.connection.clone() else { return };
+        let root = self.root.clone();
+        self.commits.spawn(async move {
+            let result = connection.session.commit(&root, ops).await;
+            (connection.number, slot, result)
+        });
+    }
+
+    fn record(&mut self, event: Event, now: Now) {
+        if matches!(event, Event::Registered { .. }) {
+            self.status.send_replace(Status::Registered);
+        }
+        let next_fire = self.coordinator.next_fire();
+        self.recorder.record(Record { at: now.wall, job: self.job.clone(), event, next_fire });
+    }
+}
+
+async fn next_event(watch: Option<&mut Watch>) -> WatchEvent {
+    match watch {
+        Some(watch) => watch.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_for_wall(at: Option<jiff::Timestamp>, now: Now) {
+    match at {
+        Some(at) => {
+            let left = at.duration_since(now.wall);
+            tokio::time::sleep(Duration::try_from(left).unwrap_or(Duration::ZERO)).await;
+        }
+        None => std::future::pending().await,
+    }
+}

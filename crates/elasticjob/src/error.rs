@@ -1,0 +1,96 @@
+//! What can go wrong before a job runs.
+
+use std::path::PathBuf;
+
+use elasticjob_core::event::StopReason;
+use elasticjob_core::spec::SpecError;
+
+use crate::host::HostError;
+use crate::registry::RegistryError;
+
+/// Why a worker cannot do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The registry cannot be opened or reached.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// A job's configuration is wrong.
+    #[error("job `{job}`: {error}")]
+    Spec {
+        /// The job.
+        job: String,
+        /// What is wrong, and the remedy.
+        error: SpecError,
+    },
+    /// A job cannot start.
+    #[error("job `{job}` cannot start: {reason}")]
+    Start {
+        /// The job.
+        job: String,
+        /// Why.
+        reason: StopReason,
+    },
+    /// Two jobs of one name.
+    #[error("job `{job}` is added twice: give one of them another name")]
+    DuplicateJob {
+        /// The name.
+        job: String,
+    },
+    /// No such job.
+    #[error("job `{job}` does not exist here; known: {known}")]
+    UnknownJob {
+        /// The name.
+        job: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A job of a file has no code.
+    #[error(
+        "{file}: job `{job}` has neither a script nor code here: add `script:`, or bind code to that name; bound: {bound}"
+    )]
+    Unbound {
+        /// The file.
+        file: String,
+        /// The job.
+        job: String,
+        /// The names that have code.
+        bound: String,
+    },
+    /// Code was given for a job that the file does not have.
+    #[error("{file}: no job is called `{job}`; known: {known}")]
+    NotInFile {
+        /// The file.
+        file: String,
+        /// The job.
+        job: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A jobs file cannot be used.
+    #[error(transparent)]
+    File(#[from] crate::file::FileError),
+    /// A jobs file names no registry.
+    #[error("{}: no registry: add a line such as `registry: embedded://`", path.display())]
+    NoRegistry {
+        /// The file.
+        path: PathBuf,
+    },
+    /// This host has no address to go by.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The registry did not do what was asked.
+    #[error("job `{job}`: {error}")]
+    Commit {
+        /// The job.
+        job: String,
+        /// Why.
+        error: crate::registry::CommitError,
+    },
+    /// The registry is not connected at the moment.
+    #[error("the registry is not connected at the moment: try again when it is")]
+    Disconnected,
+    /// The signals that end a worker cannot be listened to.
+    #[error("cannot listen to signals: {0}")]
+    Signal(std::io::Error),
+}

@@ -1,0 +1,100 @@
+//! From drivers to whoever keeps records. The queue is bounded: a reader who is too slow loses the oldest
+//! records and is told how many, and no job ever waits for a reader.
+
+use std::sync::Arc;
+
+use elasticjob_core::event::{Event, Outcome};
+use jiff::Timestamp;
+use tokio::sync::broadcast;
+
+const QUEUE: usize = 4096;
+
+/// Something that happened to a job on this worker.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// When.
+    pub at: Timestamp,
+    /// The job.
+    pub job: Arc<str>,
+    /// What.
+    pub event: Event,
+    /// When the job's clock fires next on this worker.
+    pub next_fire: Option<Timestamp>,
+}
+
+/// What a reader gets next.
+#[derive(Clone, Debug)]
+pub enum Recorded {
+    /// Something happened.
+    Record(Record),
+    /// The reader was too slow, and missed this many records.
+    Missed(u64),
+}
+
+/// A reader of the records of one worker, from the moment it was made.
+///
+/// ```
+/// use elasticjob::{Event, Job, Recorded, Shard, Worker};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), elasticjob::Error> {
+/// let job = Job::simple("hello", async |_: Shard| Ok(())).one_off();
+/// let worker = Worker::new("embedded://").job(job).start().await?;
+/// let mut records = worker.records();
+/// worker.trigger("hello").await?;
+/// while let Some(Recorded::Record(record)) = records.next().await {
+///     if let Event::ItemFinished { item, .. } = record.event {
+///         assert_eq!(item, 0);
+///         break;
+///     }
+/// }
+/// worker.shutdown().await;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Records(broadcast::Receiver<Record>);
+
+impl Records {
+    /// The next record; `None` when the worker has ended. Cancel safe.
+    pub async fn next(&mut self) -> Option<Recorded> {
+        match self.0.recv().await {
+            Ok(record) => Some(Recorded::Record(record)),
+            Err(broadcast::error::RecvError::Lagged(missed)) => Some(Recorded::Missed(missed)),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder(broadcast::Sender<Record>);
+
+impl Recorder {
+    pub(crate) fn new() -> Recorder {
+        Recorder(broadcast::Sender::new(QUEUE))
+    }
+
+    pub(crate) fn reader(&self) -> Records {
+        Records(self.0.subscribe())
+    }
+
+    pub(crate) fn record(&self, record: Record) {
+        log(&record);
+        // Nobody may be listening.
+        drop(self.0.send(record));
+    }
+}
+
+fn log(record: &Record) {
+    let job = &*record.job;
+    match &record.event {
+        Event::ItemFinished { task_id, item, outcome: Outcome::Failed(error) } => {
+            tracing::error!(job, item, task_id, "item failed: {error}");
+        }
+        Event::ConfigRefused { error } => tracing::error!(job, "configuration refused: {error}"),
+        Event::Stopped { reason } => tracing::info!(job, "stopped: {reason}"),
+        Event::Suspended | Event::Distrusted => tracing::warn!(job, event = ?record.event, "registry lost"),
+        Event::Skipped { nominal, items, why } => {
+            tracing::warn!(job, ?nominal, ?items, "fire skipped: {why}")
+        }
+        event => tracing::debug!(job, ?event, "event"),
+    }
+}

@@ -1,0 +1,124 @@
+//! For tests of your own jobs: a shard to hand to your code, a job run without a registry, and a registry and
+//! a clock that belong to a test.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use elasticjob_core::coord::{Order, OrderItem};
+use elasticjob_core::event::{Outcome, Source};
+use elasticjob_core::plan::Plan;
+use elasticjob_core::strategy::Strategies;
+use elasticjob_cron::Zone;
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Error;
+use crate::executor::Executor;
+use crate::job::{Job, Shard};
+use crate::worker::Worker;
+
+/// A shard as a job would be given it.
+///
+/// ```
+/// use elasticjob::testing;
+///
+/// let shard = testing::shard("clean-up", 2, 4);
+/// assert_eq!((shard.item, shard.total), (2, 4));
+/// assert!(!shard.is_cancelled());
+/// ```
+pub fn shard(job: &str, item: u32, total: u32) -> Shard {
+    Shard {
+        job: job.into(),
+        task_id: format!("{job}@-@{item}@-@READY@-@127.0.0.1@-@1.test.1-1").into(),
+        total,
+        item,
+        parameter: None,
+        job_parameter: "".into(),
+        nominal: None,
+        source: Source::Trigger,
+        merged: 0,
+        token: 1,
+        cancel: CancellationToken::new(),
+        yielding: CancellationToken::new(),
+    }
+}
+
+/// The same shard, but told to stop: to see that your code does.
+///
+/// ```
+/// use elasticjob::testing;
+///
+/// assert!(testing::cancelled(testing::shard("clean-up", 0, 1)).is_cancelled());
+/// ```
+pub fn cancelled(shard: Shard) -> Shard {
+    shard.cancel.cancel();
+    shard
+}
+
+/// Runs all shards of a job once, here and now, as one round on one worker would: parameters, pool and panics
+/// included. There is no registry.
+///
+/// ```
+/// use elasticjob::{Job, Outcome, Shard, testing};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), elasticjob::Error> {
+/// let job = Job::simple("odd", async |shard: Shard| match shard.item % 2 {
+///     0 => Ok(()),
+///     _ => Err("odd".into()),
+/// })
+/// .shards(2);
+/// let outcomes = testing::run_once(&job).await?;
+/// assert_eq!(outcomes[&0], Outcome::Succeeded);
+/// assert_eq!(outcomes[&1], Outcome::Failed("odd".into()));
+/// # Ok(()) }
+/// ```
+pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
+    let plan = Plan::compile(job.spec.clone(), &Strategies::default(), &Zone::system())
+        .map_err(|error| Error::Spec { job: job.name().to_owned(), error })?;
+    let total = plan.spec.sharding_total_count;
+    let item = |item| OrderItem { item, parameter: plan.parameters.get(&item).cloned(), token: 1 };
+    let order = Order {
+        round: 1,
+        task_id: shard(job.name(), 0, total).task_id.to_string(),
+        source: Source::Trigger,
+        nominal: None,
+        merged: 0,
+        total,
+        job_parameter: plan.spec.job_parameter.clone(),
+        items: (0..total).map(item).collect(),
+    };
+    let mut executor = Executor::new(Arc::from(job.name()), job.work.clone(), Duration::ZERO);
+    executor.start(order, &plan.spec);
+    let mut outcomes = BTreeMap::new();
+    while outcomes.len() < total as usize {
+        let finished = executor.next().await;
+        outcomes.insert(finished.item, finished.outcome);
+    }
+    Ok(outcomes)
+}
+
+/// Lets a worker's clock begin at `start` and follow tokio's, which a test can pause and move: a job that runs
+/// once a day is tested in a millisecond.
+///
+/// ```
+/// use elasticjob::{Job, Recorded, Event, Shard, Worker, testing};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() -> Result<(), elasticjob::Error> {
+/// let job = Job::simple("daily", async |_: Shard| Ok(())).cron("0 0 2 * * ?").time_zone("GMT+0:00");
+/// let midnight = "2030-01-01T00:00:00Z".parse().unwrap();
+/// let worker = testing::clock_from(Worker::new("embedded://").job(job), midnight).start().await?;
+/// let mut records = worker.records();
+/// let started = loop {
+///     if let Some(Recorded::Record(record)) = records.next().await
+///         && let Event::RoundStarted { nominal, .. } = record.event
+///     {
+///         break nominal;
+///     }
+/// };
+/// assert_eq!(started, Some("2030-01-01T02:00:00Z".parse().unwrap()));
+/// # worker.shutdown().await; Ok(()) }
+/// ```
+pub fn clock_from(worker: Worker, start: Timestamp) -> Worker {
+    Worker { clock: Some(start), ..worker }
+}

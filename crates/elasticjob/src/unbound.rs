@@ -1,0 +1,57 @@
+//! Jobs that a file describes and code is bound to by name.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::file::{FileWork, JobsFile};
+use crate::host::Preference;
+use crate::job::{Job, SCRIPT_CLASS, Work};
+use crate::worker::Worker;
+use elasticjob_core::spec::JobSpec;
+
+/// What is left of a file until its jobs have code.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unbound {
+    file: String,
+    all: BTreeSet<String>,
+    specs: Vec<JobSpec>,
+}
+
+pub(crate) fn read(path: &Path) -> Result<Worker, Error> {
+    let file = JobsFile::read(path)?;
+    let registry = file.registry.ok_or_else(|| Error::NoRegistry { path: path.to_owned() })?;
+    let mut worker = Worker::new(registry);
+    worker.host = Preference { interface: file.worker.preferred_interface, ip: file.worker.preferred_ip };
+    worker.grace = file.worker.shutdown_grace.unwrap_or(worker.grace);
+    let mut unbound = Unbound { file: path.display().to_string(), ..Unbound::default() };
+    for job in file.jobs {
+        unbound.all.insert(job.spec.job_name.clone());
+        match job.work {
+            FileWork::Script => worker.jobs.push(Job::from_spec(job.spec, SCRIPT_CLASS, Work::Script)),
+            FileWork::Code => unbound.specs.push(job.spec),
+        }
+    }
+    worker.unbound = Some(unbound);
+    Ok(worker)
+}
+
+pub(crate) fn bind(mut worker: Worker, job: Job) -> Result<Worker, Error> {
+    let mut unbound = worker.unbound.take().unwrap_or_default();
+    let Some(at) = unbound.specs.iter().position(|spec| spec.job_name == job.name()) else {
+        let known: Vec<&str> = unbound.all.iter().map(String::as_str).collect();
+        let known = known.join(", ");
+        return Err(Error::NotInFile { file: unbound.file, job: job.name().to_owned(), known });
+    };
+    worker.jobs.push(Job::from_spec(unbound.specs.swap_remove(at), &job.class, job.work));
+    worker.unbound = Some(unbound);
+    Ok(worker)
+}
+
+pub(crate) fn check(worker: &Worker) -> Result<(), Error> {
+    let Some(unbound) = &worker.unbound else { return Ok(()) };
+    let Some(spec) = unbound.specs.first() else { return Ok(()) };
+    let bound: Vec<&str> = worker.jobs.iter().map(Job::name).collect();
+    let bound = if bound.is_empty() { "none".to_owned() } else { bound.join(", ") };
+    Err(Error::Unbound { file: unbound.file.clone(), job: spec.job_name.clone(), bound })
+}

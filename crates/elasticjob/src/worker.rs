@@ -1,0 +1,397 @@
+//! Public start and stop: a worker takes jobs, joins the registry with all of them, and leaves it clean.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use elasticjob_core::coord::{Coordinator, Local};
+use elasticjob_core::event::StopReason;
+use elasticjob_core::plan::Plan;
+use elasticjob_core::strategy::{Strategies, Strategy};
+use elasticjob_cron::Zone;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::clock::Clock;
+use crate::driver::{Command, Driver, Parts, Status};
+use crate::error::Error;
+use crate::executor::Executor;
+use crate::host::{self, Preference};
+use crate::job::Job;
+use crate::link::{self, Link};
+use crate::ops;
+use crate::recorder::{Recorder, Records};
+use crate::registry::{self, Registry};
+
+/// How long running shards may go on when a worker leaves.
+const GRACE: Duration = Duration::from_secs(30);
+/// How long a cancelled shard may take to notice.
+const CANCEL_GRACE: Duration = Duration::from_secs(2);
+/// How long leaving the registry may take after everything has ended.
+const LEAVE_LIMIT: Duration = Duration::from_secs(5);
+/// Steps of the time of day smaller than this are not worth waking everybody.
+const CLOCK_STEP: Duration = Duration::from_millis(200);
+
+/// Where the registry is: a URL, or one that is open already.
+///
+/// ```
+/// use elasticjob::{Worker, registry};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), elasticjob::Error> {
+/// let by_url = Worker::new("embedded://");
+/// let shared = registry::open("embedded://")?;
+/// let two_of_one_cluster = [Worker::new(shared.clone()), Worker::new(shared)];
+/// # drop((by_url, two_of_one_cluster)); Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub enum RegistryAt {
+    /// To be opened.
+    Url(String),
+    /// Open.
+    Open(Arc<dyn Registry>),
+}
+
+impl From<&str> for RegistryAt {
+    fn from(url: &str) -> RegistryAt {
+        RegistryAt::Url(url.to_owned())
+    }
+}
+
+impl From<String> for RegistryAt {
+    fn from(url: String) -> RegistryAt {
+        RegistryAt::Url(url)
+    }
+}
+
+impl From<Arc<dyn Registry>> for RegistryAt {
+    fn from(registry: Arc<dyn Registry>) -> RegistryAt {
+        RegistryAt::Open(registry)
+    }
+}
+
+impl<R: Registry + 'static> From<Arc<R>> for RegistryAt {
+    fn from(registry: Arc<R>) -> RegistryAt {
+        RegistryAt::Open(registry)
+    }
+}
+
+/// Jobs, and the registry whose fleet they join.
+///
+/// ```no_run
+/// use elasticjob::{Job, Shard, Worker};
+///
+/// #[tokio::main]
+/// async fn main() -> Result<(), elasticjob::Error> {
+///     let greet = Job::simple("greet", async |shard: Shard| {
+///         println!("shard {} of {}: hello, {:?}", shard.item, shard.total, shard.parameter);
+///         Ok(())
+///     })
+///     .cron("0/5 * * * * ?")
+///     .shards(3)
+///     .shard_parameters(["Beijing", "Shanghai", "Guangzhou"]);
+///
+///     Worker::new("embedded://").job(greet).run().await
+/// }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a worker works once it is started"]
+pub struct Worker {
+    pub(crate) registry: RegistryAt,
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) strategies: Strategies,
+    pub(crate) host: Preference,
+    pub(crate) grace: Duration,
+    pub(crate) cancel_grace: Duration,
+    pub(crate) clock: Option<jiff::Timestamp>,
+    pub(crate) unbound: Option<crate::unbound::Unbound>,
+}
+
+impl Worker {
+    /// A worker without jobs.
+    pub fn new(registry: impl Into<RegistryAt>) -> Worker {
+        Worker {
+            registry: registry.into(),
+            jobs: Vec::new(),
+            strategies: Strategies::default(),
+            host: Preference::default(),
+            grace: GRACE,
+            cancel_grace: CANCEL_GRACE,
+            clock: None,
+            unbound: None,
+        }
+    }
+
+    /// A worker with the registry and the jobs of a YAML file. Jobs that are neither scripts nor bound to code
+    /// with [`Worker::bind`] are an error at the start. See `docs/jobs-file.md` for the file.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Worker, Error> {
+        crate::unbound::read(path.as_ref())
+    }
+
+    /// Binds code to a job of the file: the work is this job's, everything else the file's.
+    ///
+    /// ```no_run
+    /// use elasticjob::{Job, Shard, Worker};
+    ///
+    /// # async fn f() -> Result<(), elasticjob::Error> {
+    /// let clean_up = Job::simple("clean-up", async |_: Shard| Ok(()));
+    /// Worker::from_file("jobs.yaml")?.bind(clean_up)?.run().await
+    /// # }
+    /// ```
+    pub fn bind(self, job: Job) -> Result<Worker, Error> {
+        crate::unbound::bind(self, job)
+    }
+
+    /// This worker, with one more job.
+    pub fn job(mut self, job: Job) -> Worker {
+        self.jobs.push(job);
+        self
+    }
+
+    /// A strategy of your own, by the name that [`Job::strategy`] uses.
+    pub fn strategy(mut self, name: &str, strategy: impl Strategy + 'static) -> Worker {
+        self.strategies = self.strategies.with(name, strategy);
+        self
+    }
+
+    /// Which of the host's addresses this worker goes by.
+    pub fn host(mut self, preference: Preference) -> Worker {
+        self.host = preference;
+        self
+    }
+
+    /// How long running shards may go on when this worker leaves, before they are cancelled. 30 seconds by
+    /// default.
+    pub fn shutdown_grace(mut self, grace: Duration) -> Worker {
+        self.grace = grace;
+        self
+    }
+
+    /// How long a cancelled shard may take to notice, before it is dropped where it waits. 2 seconds by
+    /// default.
+    pub fn cancel_grace(mut self, grace: Duration) -> Worker {
+        self.cancel_grace = grace;
+        self
+    }
+
+    /// Works until the process is asked to end (Ctrl-C, or SIGTERM), then leaves cleanly.
+    pub async fn run(self) -> Result<(), Error> {
+        let running = self.start().await?;
+        let asked = until_asked_to_end().await;
+        running.shutdown().await;
+        asked
+    }
+
+    /// Joins the registry with all jobs. Returns when each of them is registered, or tells which cannot be.
+    pub async fn start(mut self) -> Result<RunningWorker, Error> {
+        crate::unbound::check(&self)?;
+        let zone = Zone::system();
+        check_jobs(&self.jobs, &self.strategies, &zone)?;
+        let registry = match &self.registry {
+            RegistryAt::Url(url) => registry::open(url)?,
+            RegistryAt::Open(registry) => registry.clone(),
+        };
+        let ip = host::discover(&self.host)?;
+        let (link, supervisor) = link::connect(registry, ip).await?;
+        let jobs = std::mem::take(&mut self.jobs);
+        let mut running = RunningWorker::new(&self, link, supervisor);
+        for job in jobs {
+            running.add(job, &self, &zone);
+        }
+        running.await_registration().await?;
+        Ok(running)
+    }
+}
+
+fn check_jobs(jobs: &[Job], strategies: &Strategies, zone: &Zone) -> Result<(), Error> {
+    let mut names = std::collections::BTreeSet::new();
+    for job in jobs {
+        let name = || job.name().to_owned();
+        Plan::compile(job.spec.clone(), strategies, zone)
+            .map_err(|error| Error::Spec { job: name(), error })?;
+        if !names.insert(job.name()) {
+            return Err(Error::DuplicateJob { job: name() });
+        }
+    }
+    Ok(())
+}
+
+/// A worker at work. Dropping it is a crash: nothing is cleaned up, and its peers wait for its session to end.
+///
+/// ```
+/// use elasticjob::{Job, Shard, Worker};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), elasticjob::Error> {
+/// let job = Job::simple("ping", async |_: Shard| Ok(())).one_off();
+/// let worker = Worker::new("embedded://").job(job).start().await?;
+/// worker.trigger("ping").await?;
+/// worker.shutdown().await;
+/// # Ok(()) }
+/// ```
+#[must_use = "dropping a running worker is a crash; call `shutdown` instead"]
+pub struct RunningWorker {
+    jobs: BTreeMap<Arc<str>, Handle>,
+    drivers: JoinSet<StopReason>,
+    shared: Shared,
+    recorder: Recorder,
+    grace: Duration,
+    cancel_grace: Duration,
+    background: Vec<AbortOnDropHandle<()>>,
+}
+
+struct Handle {
+    commands: mpsc::Sender<Command>,
+    status: watch::Receiver<Status>,
+}
+
+/// What all drivers share.
+#[derive(Clone)]
+struct Shared {
+    link: Link,
+    clock: Clock,
+    clock_steps: watch::Receiver<u64>,
+}
+
+impl std::fmt::Debug for RunningWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let jobs: Vec<&str> = self.job_names().collect();
+        f.debug_struct("RunningWorker").field("jobs", &jobs).finish_non_exhaustive()
+    }
+}
+
+impl RunningWorker {
+    fn new(
+        worker: &Worker,
+        link: Link,
+        supervisor: impl Future<Output = ()> + Send + 'static,
+    ) -> RunningWorker {
+        let clock = worker.clock.map_or_else(Clock::system, Clock::following_tokio);
+        let (steps, clock_steps) = watch::channel(0);
+        let spawn = |task| AbortOnDropHandle::new(task);
+        RunningWorker {
+            jobs: BTreeMap::new(),
+            drivers: JoinSet::new(),
+            shared: Shared { link, clock, clock_steps },
+            recorder: Recorder::new(),
+            grace: worker.grace,
+            cancel_grace: worker.cancel_grace,
+            background: vec![spawn(tokio::spawn(supervisor)), spawn(tokio::spawn(watch_clock(clock, steps)))],
+        }
+    }
+
+    fn add(&mut self, job: Job, worker: &Worker, zone: &Zone) {
+        let name: Arc<str> = job.name().into();
+        let (commands, inbox) = mpsc::channel(4);
+        let (status, status_reader) = watch::channel(Status::Starting);
+        let Shared { link, clock, clock_steps } = self.shared.clone();
+        let local = Local { spec: job.spec, class: job.class, zone: zone.clone() };
+        let driver = Driver::new(Parts {
+            job: name.clone(),
+            coordinator: Coordinator::new(local, worker.strategies.clone(), clock.now()),
+            executor: Executor::new(name.clone(), job.work, self.cancel_grace),
+            clock,
+            link,
+            clock_steps,
+            commands: inbox,
+            recorder: self.recorder.clone(),
+            status,
+        });
+        self.drivers.spawn(driver.run());
+        self.jobs.insert(name, Handle { commands, status: status_reader });
+    }
+
+    async fn await_registration(&mut self) -> Result<(), Error> {
+        for (name, handle) in &mut self.jobs {
+            let settled = handle.status.wait_for(|status| *status != Status::Starting).await;
+            if let Ok(status) = settled
+                && let Status::Stopped(reason) = &*status
+            {
+                return Err(Error::Start { job: name.to_string(), reason: reason.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Our instance id in the current session; `None` while there is none.
+    pub fn instance_id(&self) -> Option<String> {
+        self.shared.link.current().map(|it| it.id.to_string())
+    }
+
+    /// The names of the jobs, in order.
+    pub fn job_names(&self) -> impl Iterator<Item = &str> {
+        self.jobs.keys().map(|name| &**name)
+    }
+
+    /// What happens from now on.
+    pub fn records(&self) -> Records {
+        self.recorder.reader()
+    }
+
+    /// Asks every instance of the job to run its shards now. One that is at work does so when it is done.
+    pub async fn trigger(&self, job: &str) -> Result<(), Error> {
+        if !self.jobs.contains_key(job) {
+            let known: Vec<&str> = self.job_names().collect();
+            return Err(Error::UnknownJob { job: job.to_owned(), known: known.join(", ") });
+        }
+        let connection = self.shared.link.current().ok_or(Error::Disconnected)?;
+        ops::trigger(connection.session.as_ref(), job).await
+    }
+
+    /// Stops firing, lets running shards end, cancels those that do not in time, and leaves the registry clean.
+    pub async fn shutdown(mut self) {
+        for handle in self.jobs.values() {
+            // A job that has ended already needs no telling.
+            handle.commands.send(Command::Leave { grace: self.grace }).await.ok();
+        }
+        let limit = self.grace + self.cancel_grace + LEAVE_LIMIT;
+        let drained =
+            tokio::time::timeout(limit, async { while self.drivers.join_next().await.is_some() {} });
+        if drained.await.is_err() {
+            tracing::warn!("some jobs did not end within {limit:?}; leaving all the same");
+        }
+        let connection = self.shared.link.current();
+        self.drivers.shutdown().await;
+        self.background.clear();
+        if let Some(connection) = connection {
+            connection.session.close().await;
+        }
+    }
+
+    /// Waits until every job has ended, because operators shut them down or removed them. Cancel safe.
+    pub async fn ended(&mut self) {
+        while self.drivers.join_next().await.is_some() {}
+    }
+}
+
+/// Schedules follow the time of day, timers do not: when it is set, everybody must look again.
+async fn watch_clock(clock: Clock, steps: watch::Sender<u64>) {
+    let offset = |clock: &Clock| {
+        let now = clock.now();
+        i128::from(now.wall.as_millisecond()) - i128::try_from(now.mono.as_millis()).unwrap_or(0)
+    };
+    let mut known = offset(&clock);
+    let mut every = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        every.tick().await;
+        let current = offset(&clock);
+        if (current - known).unsigned_abs() > CLOCK_STEP.as_millis() {
+            known = current;
+            steps.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+async fn until_asked_to_end() -> Result<(), Error> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Error::Signal),
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await.map_err(Error::Signal)
+}
