@@ -30,7 +30,7 @@ impl World {
         let jobs = self.scenario.jobs.iter().map(|job| {
             let local = Local { spec: job.spec.clone(), class: "SIM".to_owned(), zone: Zone::UTC };
             let coordinator = Some(Coordinator::new(local, Strategies::default(), now));
-            JobHere { coordinator, session: None, wakes_at: None }
+            JobHere { coordinator, session: None, wants_resync: false, wakes_at: None }
         });
         let jobs = jobs.collect();
         self.processes.push(Process {
@@ -262,7 +262,10 @@ impl World {
         }
         match lives_for {
             Some(_) => self.crash(id),
-            None => self.arm(id, job),
+            None => {
+                self.resync_if_quiet(id, job);
+                self.arm(id, job);
+            }
         }
     }
 
@@ -280,7 +283,7 @@ impl World {
             Effect::Run(order) => self.run(id, job, order),
             Effect::Yield { round } => self.note(|| format!("{instance:?} job {job}: yield round {round}")),
             Effect::Cancel { round } => self.cancel(id, job, round),
-            Effect::Resync => self.resync(id, job),
+            Effect::Resync => self.processes[id].jobs[job].wants_resync = true,
             Effect::Record(event) => self.see(Fact::Recorded(instance, job, event)),
             Effect::Stop(reason) => {
                 self.processes[id].jobs[job].coordinator = None;
@@ -301,6 +304,16 @@ impl World {
             return self.after(0, Event::Timer(id, Timer::Request(number)));
         };
         self.send(conn, sent, Request::Commit { number, job, ops });
+    }
+
+    /// What is under way while the mirror is read would be forgotten by it.
+    fn resync_if_quiet(&mut self, id: ProcessId, job: usize) {
+        let process = &mut self.processes[id];
+        let under_way = |it: &Awaited| matches!(it, Awaited::Commit(j, _) | Awaited::Read(j) if *j == job);
+        if process.jobs[job].wants_resync && !process.awaited.values().any(under_way) {
+            process.jobs[job].wants_resync = false;
+            self.resync(id, job);
+        }
     }
 
     fn resync(&mut self, id: ProcessId, job: usize) {

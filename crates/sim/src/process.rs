@@ -91,6 +91,8 @@ pub(crate) struct JobHere {
     pub(crate) coordinator: Option<Coordinator>,
     /// The session in which it was last connected.
     pub(crate) session: Option<SessionId>,
+    /// Its mirror is to be made anew, once nothing of it is under way.
+    pub(crate) wants_resync: bool,
     /// When it is woken at the latest.
     pub(crate) wakes_at: Option<Ms>,
 }

@@ -54,7 +54,7 @@ impl World {
         let lasts = if self.now < self.scenario.healed_at && self.rng.chance(endless) {
             // It ends when things are put right, at the latest.
             self.scenario.healed_at - self.now + self.rng.range(0..=3_000)
-        } else if self.rng.chance(long) {
+        } else if self.rng.chance(long) && !self.is_settling() {
             self.rng.range((period * 6 / 5).min(longest)..=longest)
         } else {
             self.rng.range(1..=900.min(period / 2))
@@ -62,6 +62,13 @@ impl World {
         let outcome =
             if self.rng.chance(8) { Outcome::Failed("it went wrong".to_owned()) } else { Outcome::Succeeded };
         (lasts, outcome)
+    }
+
+    /// While everything is put right, nothing long begins: each run that must move, and is still on when a
+    /// leader loses patience, costs another assignment.
+    fn is_settling(&self) -> bool {
+        let settled = self.scenario.healed_at + self.scenario.settling_time() + self.scenario.longest_run();
+        (self.scenario.healed_at..settled).contains(&self.now)
     }
 
     pub(crate) fn cancel(&mut self, process: ProcessId, job: usize, round: u64) {
