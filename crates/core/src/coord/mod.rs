@@ -311,6 +311,9 @@ pub struct Coordinator {
     backoff: BTreeMap<Slot, Backoff>,
     run: Run,
     next_round: u64,
+    /// What rounds are called whose items have not all ended: the name they began with, whatever our id is by
+    /// now.
+    task_ids: BTreeMap<u64, String>,
     told_to_yield: bool,
     told_to_cancel: bool,
     /// Items that still run here for an earlier session, with their round.
@@ -354,6 +357,7 @@ impl Coordinator {
             backoff: BTreeMap::new(),
             run: Run::Idle,
             next_round: 1,
+            task_ids: BTreeMap::new(),
             told_to_yield: false,
             told_to_cancel: false,
             zombies: BTreeMap::new(),
@@ -483,16 +487,24 @@ impl Coordinator {
     }
 
     fn finish_item(&mut self, number: u64, item: u32, outcome: Outcome, out: &mut Vec<Effect>) {
+        let task_id = self.task_ids.get(&number).cloned().unwrap_or_default();
+        out.push(Effect::Record(Event::ItemFinished { task_id, item, outcome }));
         if self.zombies.get(&item) == Some(&number) {
             self.zombies.remove(&item);
+            if !self.zombies.values().any(|it| *it == number) {
+                self.finish_round(number, out);
+            }
         }
         if let Run::Running { round, left } = &mut self.run
             && round.number == number
         {
             left.remove(&item);
         }
-        let task_id = self.task_id(number);
-        out.push(Effect::Record(Event::ItemFinished { task_id, item, outcome }));
+    }
+
+    fn finish_round(&mut self, number: u64, out: &mut Vec<Effect>) {
+        let task_id = self.task_ids.remove(&number).unwrap_or_default();
+        out.push(Effect::Record(Event::RoundFinished { task_id }));
     }
 
     // ---- What the view says about us ----
@@ -707,6 +719,7 @@ impl Coordinator {
             (Run::Beginning { .. }, Run::Running { round, .. }) => {
                 (self.told_to_yield, self.told_to_cancel) = (false, false);
                 let order = self.order(round);
+                self.task_ids.insert(order.round, order.task_id.clone());
                 out.push(Effect::Record(Event::RoundStarted {
                     task_id: order.task_id.clone(),
                     source: round.source,
@@ -716,10 +729,7 @@ impl Coordinator {
                 }));
                 out.push(Effect::Run(order));
             }
-            (Run::Running { round, .. }, _) => {
-                let task_id = self.task_id(round.number);
-                out.push(Effect::Record(Event::RoundFinished { task_id }));
-            }
+            (Run::Running { round, .. }, _) => self.finish_round(round.number, out),
             _ => {}
         }
         self.run = next;
@@ -739,7 +749,7 @@ impl Coordinator {
         };
         Order {
             round: round.number,
-            task_id: self.full_task_id(round),
+            task_id: self.task_id(round),
             source: round.source,
             nominal: round.nominal,
             merged: round.merged,
@@ -847,20 +857,12 @@ impl Coordinator {
         })
     }
 
-    /// The part of a task id that names the round: Java's last part is opaque.
-    fn task_id(&self, round: u64) -> String {
-        format!("{}-{round}", self.me)
-    }
-
-    fn full_task_id(&self, round: &Round) -> String {
+    /// Java's five parts, the last of which is opaque: ours names the round of this session.
+    fn task_id(&self, round: &Round) -> String {
         let kind = if round.source == Source::Failover { "FAILOVER" } else { "READY" };
         let items: Vec<String> = round.items.iter().map(u32::to_string).collect();
-        format!(
-            "{}@-@{}@-@{kind}@-@{}",
-            self.local.spec.job_name,
-            items.join(","),
-            self.task_id(round.number)
-        )
+        let (job, number) = (&self.local.spec.job_name, round.number);
+        format!("{job}@-@{}@-@{kind}@-@{}-{number}", items.join(","), self.me)
     }
 
     /// Our instance id in the current session.

@@ -1,0 +1,51 @@
+//! Every fire of every item has an outcome: it ran, it was merged into a later one, or it was skipped and
+//! somebody recorded why.
+
+use super::Violation;
+use super::case::Case;
+use crate::scenario::Ms;
+
+pub(super) const SENTENCE: &str =
+    "every fire of every item ran, was merged into a later one, or was skipped with a recorded reason";
+
+pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
+    let last = case.calm.len().saturating_sub(1);
+    for stretch in &case.calm[..last] {
+        lost_fires(case, *stretch, "complete", found);
+    }
+}
+
+/// Fires of a calm stretch that nothing is known of.
+pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str, found: &mut Vec<Violation>) {
+    let error = case.clock_error();
+    for job in 0..case.jobs.len() {
+        let Some((spec, fires)) = case.fires(job, stretch) else { continue };
+        // A fire near the end may be waiting for a round that is still on.
+        let busy_for = case.history.scenario.jobs[job].longest_run() + 5_000 + 2 * error;
+        let judged = fires.iter().filter(|it| it.0 >= stretch.0 + error && it.0 + busy_for <= stretch.1);
+        for (at, fire) in judged {
+            for item in 0..spec.sharding_total_count {
+                let known = case.jobs[job].outcome(item, *fire, at.saturating_sub(error));
+                let in_time = known.is_some_and(|it| it.at <= at + busy_for);
+                let excused = case.item_disabled(job, item, *at, 0) != Some(false)
+                    || is_running(case, job, item, *at)
+                    || case.skips_unnamed(job, *fire);
+                if !in_time && !excused {
+                    let what = format!("job {job}: nothing is known of item {item} at {fire}");
+                    found.push(Violation { invariant: name, at: *at, what });
+                }
+            }
+        }
+    }
+}
+
+/// A run that does not end keeps its item, and everything else of its round, from running.
+fn is_running(case: &Case<'_>, job: usize, item: u32, at: Ms) -> bool {
+    let long_ago = at.saturating_sub(case.history.scenario.longest_run());
+    let endless = |run: &&crate::history::UserRun| {
+        run.started <= at && run.over().is_none_or(|over| over > at) && run.started < long_ago
+    };
+    let stuck: Vec<_> = case.jobs[job].runs.iter().copied().filter(|it| endless(it)).collect();
+    let latest = case.jobs[job].runs.iter().filter(|it| it.item == item && it.started <= at).next_back();
+    stuck.iter().any(|it| it.item == item || latest.is_some_and(|run| run.instance == it.instance))
+}

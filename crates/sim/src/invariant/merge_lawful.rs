@@ -1,0 +1,124 @@
+//! Missed fires are made up for as the job's settings say: once, at once, merged and counted; or not at all,
+//! and then it is said so.
+
+use elasticjob_core::event::{Skip, Source};
+use elasticjob_core::spec::JobSpec;
+
+use super::Violation;
+use super::case::{Case, How, schedule};
+use crate::history::UserRun;
+use crate::scenario::Ms;
+
+pub(super) const SENTENCE: &str =
+    "an overrun is replayed once, at once and merged if the job asks for it, and otherwise skipped";
+
+pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
+    for run in case.history.runs.iter().filter(|it| it.source == Source::Misfire) {
+        let mut known = case.configs_around(run.job, run.started).peekable();
+        if known.peek().is_some() && !known.any(|it| it.misfire) {
+            let what = format!("job {}: item {} makes up for a missed fire, unasked", run.job, run.item);
+            found.push(Violation { invariant: "merge-lawful", at: run.started, what });
+        }
+    }
+    for stretch in &case.calm {
+        for job in 0..case.jobs.len() {
+            let Some((spec, fires)) = case.fires(job, *stretch) else { continue };
+            for (at, fire) in fires.into_iter().filter(|it| it.0 >= stretch.0 + case.clock_error()) {
+                for item in 0..spec.sharding_total_count {
+                    let from = at.saturating_sub(case.clock_error());
+                    let Some(outcome) = case.jobs[job].outcome(item, fire, from) else { continue };
+                    let why = match outcome.how {
+                        How::Ran(run) => excuse_for_run(case, spec, run, at, outcome.nominal == fire),
+                        How::Skipped(why) => excuse_for_skip(case, spec, job, outcome.by, why, at),
+                    };
+                    if let Some(why) = why.filter(|_| outcome.at <= stretch.1) {
+                        let what = format!("job {job}: item {item} at {fire}: {why}");
+                        found.push(Violation { invariant: "merge-lawful", at, what });
+                    }
+                }
+            }
+            counted(case, job, spec, *stretch, found);
+        }
+    }
+}
+
+/// What is wrong with a run that settled a fire.
+fn excuse_for_run(case: &Case<'_>, spec: &JobSpec, run: &UserRun, at: Ms, itself: bool) -> Option<String> {
+    let busy = case.is_busy(run.job, run.instance.process, at);
+    // Its own run does not count.
+    let busy = busy
+        && case.jobs[run.job].runs.iter().any(|it| {
+            it.instance.process == run.instance.process
+                && it.round < run.round
+                && it.over().is_none_or(|over| over + 4_000 >= at)
+        });
+    if itself && run.source == Source::Schedule {
+        return None;
+    }
+    if !busy {
+        return Some(format!("run {} makes up for it, though nothing was on before", run.id));
+    }
+    if run.source == Source::Schedule && !itself && spec.misfire {
+        return Some(format!("run {} of a later fire swallowed it", run.id));
+    }
+    if run.source == Source::Misfire && spec.misfire {
+        let before = case.jobs[run.job]
+            .runs
+            .iter()
+            .filter(|it| it.instance.process == run.instance.process && it.round < run.round)
+            .filter_map(|it| it.over())
+            .filter(|over| *over <= run.started)
+            .max()
+            .unwrap_or_default();
+        let bound = 1_000 + 2 * case.clock_error() + 12 * case.history.scenario.latency.1;
+        let due = before.max(at);
+        if run.started > due + bound {
+            return Some(format!("run {} makes up for it only {} ms later", run.id, run.started - due));
+        }
+    }
+    None
+}
+
+fn excuse_for_skip(
+    case: &Case<'_>,
+    spec: &JobSpec,
+    job: usize,
+    by: usize,
+    why: Skip,
+    at: Ms,
+) -> Option<String> {
+    let busy = case.is_busy(job, by, at);
+    let lawful = match why {
+        Skip::Overrun => !spec.misfire && busy,
+        Skip::ItemDisabled => true,
+        Skip::ServerDisabled | Skip::TooLate | Skip::ClockOff | Skip::NoItems => false,
+    };
+    (!lawful).then(|| format!("it was skipped because {why}"))
+}
+
+/// A round says how many fires it made up for.
+fn counted(case: &Case<'_>, job: usize, spec: &JobSpec, stretch: (Ms, Ms), found: &mut Vec<Violation>) {
+    let Some(schedule) = schedule(spec) else { return };
+    let runs = case.jobs[job].runs.iter().filter(|it| {
+        stretch.0 <= it.started
+            && it.started <= stretch.1
+            && matches!(it.source, Source::Schedule | Source::Misfire)
+    });
+    for run in runs.filter(|_| spec.monitor_execution) {
+        let Some(nominal) = run.nominal else { continue };
+        let of_round = case.jobs[job].runs.iter().filter(|it| it.task_id == run.task_id);
+        let before = of_round.map(|it| {
+            let settled = case.jobs[job].settled.get(&it.item)?;
+            let last = settled.iter().filter(|s| s.at < it.started).max_by_key(|s| s.nominal)?;
+            (last.at >= stretch.0).then_some(last.nominal)
+        });
+        // All of its items must have been settled within the stretch before.
+        let Some(before) = before.collect::<Option<Vec<_>>>() else { continue };
+        let expected = before.iter().min().map_or(0, |from| schedule.count_between(*from, nominal).saturating_sub(1));
+        if run.merged != expected {
+            let what =
+                format!("job {job}: run {} says that it made up for {}, not {expected}", run.id, run.merged);
+            found.push(Violation { invariant: "merge-lawful", at: run.started, what });
+        }
+    }
+}

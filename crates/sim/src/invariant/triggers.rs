@@ -1,0 +1,72 @@
+//! A request to run now is answered once: by a run, or by a recorded reason why not.
+
+use elasticjob_core::coord::{Slot, Verdict};
+use elasticjob_core::event::{Event, Source};
+
+use super::Violation;
+use super::case::Case;
+use crate::history::{Fact, Instance};
+use crate::scenario::Ms;
+
+pub(super) const SENTENCE: &str = "a trigger runs exactly once on every instance that was asked and lives";
+
+pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
+    for job in 0..case.jobs.len() {
+        let mut instances: Vec<Instance> = asked(case, job).map(|it| it.1).collect();
+        instances.sort_unstable();
+        instances.dedup();
+        for instance in instances {
+            count(case, job, instance, found);
+        }
+    }
+}
+
+fn asked<'a>(case: &'a Case<'_>, job: usize) -> impl Iterator<Item = (Ms, Instance)> + 'a {
+    case.history.facts.iter().flat_map(move |(at, fact)| match fact {
+        Fact::Triggered(j, instances) if *j == job => instances.iter().map(|it| (*at, *it)).collect(),
+        _ => Vec::new(),
+    })
+}
+
+fn count(case: &Case<'_>, job: usize, instance: Instance, found: &mut Vec<Violation>) {
+    let times: Vec<Ms> = asked(case, job).filter(|it| it.1 == instance).map(|it| it.0).collect();
+    let mut answers: Vec<(u64, Ms)> = case.jobs[job]
+        .runs
+        .iter()
+        .filter(|it| it.instance == instance && it.source == Source::Trigger)
+        .map(|it| (it.round, it.started))
+        .collect();
+    answers.dedup_by_key(|it| it.0);
+    let skipped = case.jobs[job]
+        .events
+        .iter()
+        .filter(|it| it.1 == instance)
+        .filter(|it| matches!(it.2, Event::Skipped { nominal: None, .. }))
+        .count();
+    let answered = answers.len() + skipped;
+    if answers.len() > times.len() {
+        let what =
+            format!("job {job}: {instance:?} was asked {} times and ran {}", times.len(), answers.len());
+        found.push(Violation { invariant: "triggers", at: answers[times.len()].1, what });
+    }
+    let lives = case.session_end(instance).is_none();
+    let stopped = case
+        .history
+        .facts
+        .iter()
+        .any(|it| matches!(it.1, Fact::Stopped(i, j, _) if j == job && i.process == instance.process));
+    // An answer that was lost on its way is not recorded.
+    let in_doubt = case.history.facts.iter().any(|it| {
+        matches!(it.1, Fact::Settled(i, j, Slot::Run, Verdict::Unknown) if j == job && i == instance)
+            && it.0 >= times[0]
+    });
+    if lives
+        && !stopped
+        && !in_doubt
+        && answered < times.len()
+        && !case.jobs[job].removed_between(times[0], Ms::MAX)
+    {
+        let what = format!("job {job}: {instance:?} was asked {} times and answered {answered}", times.len());
+        found.push(Violation { invariant: "triggers", at: times[0], what });
+    }
+}
