@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
 use elasticjob_core::event::{Event, StopReason};
+use elasticjob_cron::Schedule;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -25,8 +26,16 @@ pub(crate) enum Command {
 }
 
 /// Where a job is, for the worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Status {
+    pub(crate) phase: Phase,
+    /// What its clock goes by.
+    pub(crate) schedule: Option<Schedule>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    #[default]
     Starting,
     Registered,
     Stopped(StopReason),
@@ -107,7 +116,7 @@ impl Driver {
         loop {
             let happened = self.wait().await;
             if let Some(reason) = self.handle(happened) {
-                self.status.send_replace(Status::Stopped(reason.clone()));
+                self.status.send_modify(|it| it.phase = Phase::Stopped(reason.clone()));
                 return reason;
             }
             if self.resync && self.commits.is_empty() {
@@ -245,8 +254,9 @@ impl Driver {
     }
 
     fn record(&mut self, event: Event, now: Now) {
-        if matches!(event, Event::Registered { .. }) {
-            self.status.send_replace(Status::Registered);
+        if matches!(event, Event::Registered { .. } | Event::ConfigChanged) {
+            let schedule = self.coordinator.plan().and_then(|plan| plan.schedule.clone());
+            self.status.send_replace(Status { phase: Phase::Registered, schedule });
         }
         let next_fire = self.coordinator.next_fire();
         self.recorder.record(Record { at: now.wall, job: self.job.clone(), event, next_fire });

@@ -44,4 +44,4 @@ pub use elasticjob_core::strategy::Strategy;
 pub use error::Error;
 pub use job::{Job, JobError, Pool, Shard, SimpleJob};
 pub use recorder::{Record, Recorded, Records};
-pub use worker::{RegistryAt, RunningWorker, Worker};
+pub use worker::{JobState, RegistryAt, RunningWorker, Worker, until_asked_to_end};

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::Clock;
-use crate::driver::{Command, Driver, Parts, Status};
+use crate::driver::{Command, Driver, Parts, Phase, Status};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::host::{self, Preference};
@@ -218,6 +218,30 @@ fn check_jobs(jobs: &[Job], strategies: &Strategies, zone: &Zone) -> Result<(), 
     Ok(())
 }
 
+/// A job of a running worker.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), elasticjob::Error> {
+/// use elasticjob::{Job, Shard, Worker};
+///
+/// let job = Job::simple("nightly", async |_: Shard| Ok(())).cron("0 0 2 * * ?");
+/// let worker = Worker::new("embedded://").job(job).start().await?;
+/// let state = worker.jobs().next().unwrap();
+/// assert_eq!(&*state.name, "nightly");
+/// assert!(state.next_fire.is_some());
+/// # worker.shutdown().await; Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobState {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its schedule in words; `None` if it only runs when asked.
+    pub schedule: Option<String>,
+    /// When its clock fires next.
+    pub next_fire: Option<jiff::Timestamp>,
+}
+
 /// A worker at work. Dropping it is a crash: nothing is cleaned up, and its peers wait for its session to end.
 ///
 /// ```
@@ -284,7 +308,7 @@ impl RunningWorker {
     fn add(&mut self, job: Job, worker: &Worker, zone: &Zone) {
         let name: Arc<str> = job.name().into();
         let (commands, inbox) = mpsc::channel(4);
-        let (status, status_reader) = watch::channel(Status::Starting);
+        let (status, status_reader) = watch::channel(Status::default());
         let Shared { link, clock, clock_steps } = self.shared.clone();
         let local = Local { spec: job.spec, class: job.class, zone: zone.clone() };
         let driver = Driver::new(Parts {
@@ -304,9 +328,9 @@ impl RunningWorker {
 
     async fn await_registration(&mut self) -> Result<(), Error> {
         for (name, handle) in &mut self.jobs {
-            let settled = handle.status.wait_for(|status| *status != Status::Starting).await;
+            let settled = handle.status.wait_for(|status| status.phase != Phase::Starting).await;
             if let Ok(status) = settled
-                && let Status::Stopped(reason) = &*status
+                && let Phase::Stopped(reason) = &status.phase
             {
                 return Err(Error::Start { job: name.to_string(), reason: reason.clone() });
             }
@@ -322,6 +346,19 @@ impl RunningWorker {
     /// The names of the jobs, in order.
     pub fn job_names(&self) -> impl Iterator<Item = &str> {
         self.jobs.keys().map(|name| &**name)
+    }
+
+    /// The jobs, in the order of their names, as they are now.
+    pub fn jobs(&self) -> impl Iterator<Item = JobState> {
+        let now = self.shared.clock.now().wall;
+        self.jobs.iter().map(move |(name, handle)| {
+            let status = handle.status.borrow();
+            JobState {
+                name: name.clone(),
+                schedule: status.schedule.as_ref().map(|it| it.cron().describe()),
+                next_fire: status.schedule.as_ref().and_then(|it| it.next_after(now)),
+            }
+        })
     }
 
     /// What happens from now on.
@@ -383,7 +420,15 @@ async fn watch_clock(clock: Clock, steps: watch::Sender<u64>) {
     }
 }
 
-async fn until_asked_to_end() -> Result<(), Error> {
+/// Waits until the process is asked to end: Ctrl-C, or SIGTERM.
+///
+/// ```no_run
+/// # async fn f(worker: elasticjob::RunningWorker) -> Result<(), elasticjob::Error> {
+/// elasticjob::until_asked_to_end().await?;
+/// worker.shutdown().await;
+/// # Ok(()) }
+/// ```
+pub async fn until_asked_to_end() -> Result<(), Error> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
