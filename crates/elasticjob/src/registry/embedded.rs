@@ -112,10 +112,12 @@ impl Embedded {
     /// The registry in a directory, which is made if it does not exist. Persistent nodes survive the
     /// process, however it ends; what was answered is on disk.
     ///
-    /// Within one process everybody who names the directory shares the registry; a second process is
-    /// refused, until the last handle, session and watch of the first is dropped. A thread of its own does the writing, and several transactions at a time if they come at
-    /// once. A test that pauses tokio's clock should use a registry in memory: the clock runs on while this
-    /// one writes.
+    /// Within one process everybody who names the directory shares the registry. A second process is refused
+    /// until the last handle, session and watch of the first is gone; dropping that one waits for the file
+    /// to be closed.
+    ///
+    /// A thread of its own does the writing, and several transactions at a time if they come at once. A test
+    /// that pauses tokio's clock should use a registry in memory: the clock runs on while this one writes.
     ///
     /// ```
     /// use elasticjob::registry::{Embedded, Kind, Op, Session};
