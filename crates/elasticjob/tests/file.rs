@@ -674,10 +674,7 @@ fn crons_and_zones() {
             3 |     cron: every day
               |           ^^^^^^^^^
 
-            line 3, column 11: jobs.a.cron `` is blank: leave it out for a job that is only triggered by hand
-              |
-            3 |     cron: ''
-              |           ^^
+            JobsFile { registry: None, worker: Settings { preferred_interface: None, preferred_ip: None, shutdown_grace: None }, jobs: [FileJob { spec: JobSpec { job_name: "a", cron: Some(""), time_zone: None, sharding_total_count: 1, sharding_item_parameters: "", job_parameter: "", monitor_execution: true, failover: false, misfire: true, max_time_diff_seconds: -1, reconcile_interval_minutes: 10, job_sharding_strategy_type: None, job_executor_thread_pool_size_provider_type: None, job_error_handler_type: None, job_listener_types: [], job_extra_configurations: None, description: "", props: {}, disabled: false, overwrite: false, label: None, static_sharding: false, unknown: {}, pool_key: ThreadPoolSizeProvider }, work: Code, line: 2 }] }
 
             line 3, column 5: jobs.a.cron has no value: write one, or remove the key
               |
