@@ -142,13 +142,19 @@ fn idle(at: &Standpoint<'_>) -> Step {
         (Source::Trigger, None)
     } else if at.due.is_some() {
         (Source::Schedule, at.due)
-    } else if at.passed.is_some() && !at.view.necessary && !select(at, Source::Misfire, at.passed).is_empty()
-    {
-        (Source::Misfire, at.passed)
+    } else if let Some(nominal) = to_make_up_for(at) {
+        (Source::Misfire, nominal)
     } else {
         return Step::stay();
     };
     Step::go(Run::Sharding { source, nominal })
+}
+
+/// The fire that marked items run for. A mark whose fire is settled was left by a trigger that reached nobody:
+/// it stands for no fire.
+fn to_make_up_for(at: &Standpoint<'_>) -> Option<Option<Timestamp>> {
+    let fires = [at.passed, None];
+    fires.into_iter().find(|it| !at.view.necessary && !select(at, Source::Misfire, *it).is_empty())
 }
 
 fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> Step {
@@ -185,7 +191,7 @@ fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal
         Source::Failover => at.is_me(state.failover.as_ref()),
         Source::Trigger => mine,
         Source::Schedule => mine && open(),
-        Source::Misfire => mine && state.misfire && at.plan.spec.misfire,
+        Source::Misfire => mine && state.misfire && at.plan.spec.misfire && open(),
     }
 }
 
