@@ -184,7 +184,7 @@ fn select(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> BT
 
 fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal: Option<Timestamp>) -> bool {
     let free = state.running.is_none() && !state.disabled && !at.zombies.contains_key(&item);
-    let mine = at.is_enabled() && state.failover.is_none() && is_my_turn(at, state);
+    let mine = at.is_enabled() && state.failover.is_none() && at.is_my_turn(state);
     // A fire that the cursor has passed was settled already, here or elsewhere.
     let open = || at.cursor(state).is_none_or(|settled| nominal.is_none_or(|nominal| settled < nominal));
     free && match source {
@@ -192,15 +192,6 @@ fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal
         Source::Trigger => mine,
         Source::Schedule => mine && open(),
         Source::Misfire => mine && state.misfire && at.plan.spec.misfire && open(),
-    }
-}
-
-/// Usually an item is its owner's. Where instances take turns, it is that of the one who holds the baton.
-fn is_my_turn(at: &Standpoint<'_>, state: &Item) -> bool {
-    let holder = at.view.baton.as_deref().filter(|ip| at.plan.takes_turns() && !ip.is_empty());
-    match holder.filter(|ip| at.view.available().iter().any(|id| ip_of(id) == *ip)) {
-        Some(ip) => ip == ip_of(at.me),
-        None => state.owner.as_ref().is_some_and(|it| it.by == at.me),
     }
 }
 

@@ -62,10 +62,19 @@ impl<'a> Standpoint<'a> {
         self.view.items.get(&item)
     }
 
-    /// The items that we own, within the job's number of items.
+    /// The items that are ours to run, within the job's number of items.
     pub(super) fn own_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
-        let owned = |state: &Item| state.owner.as_ref().is_some_and(|it| it.by == self.me);
-        self.view.items.range(..self.plan.spec.sharding_total_count).filter(move |(_, state)| owned(state))
+        let items = self.view.items.range(..self.plan.spec.sharding_total_count);
+        items.filter(|(_, state)| self.is_my_turn(state))
+    }
+
+    /// Usually an item is its owner's. Where instances take turns, it is that of the one who holds the baton.
+    pub(super) fn is_my_turn(&self, state: &Item) -> bool {
+        let holder = self.view.baton.as_deref().filter(|ip| self.plan.takes_turns() && !ip.is_empty());
+        match holder.filter(|ip| self.view.available().iter().any(|id| ip_of(id) == *ip)) {
+            Some(ip) => ip == ip_of(self.me),
+            None => state.owner.as_ref().is_some_and(|it| it.by == self.me),
+        }
     }
 
     pub(super) fn is_run_by_the_living(&self, state: &Item) -> bool {
