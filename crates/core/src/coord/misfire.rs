@@ -31,6 +31,7 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
         let behind = is_behind(at, state, passed);
         match why_not(at, state) {
             None if behind && !state.misfire => {
+                ops.extend(rewrite_cursor(item, state));
                 ops.push(Node::Misfire(item).create(""));
                 missed.insert(item);
             }
@@ -64,6 +65,13 @@ fn why_not(at: &Standpoint<'_>, state: &Item) -> Option<Skip> {
     } else {
         (!at.plan.spec.misfire).then_some(Skip::Overrun)
     }
+}
+
+/// Refuses the mark if the item was claimed or moved since we looked, and a claim that does not know of the
+/// mark: it would leave it behind, to be run for nothing.
+fn rewrite_cursor(item: u32, state: &Item) -> Option<Op> {
+    let cursor = state.cursor?;
+    Some(Node::Cursor(item).set_at(cursor.version, write_cursor(cursor.at)))
 }
 
 fn settle_cursor(item: u32, state: &Item, passed: Timestamp) -> Option<Op> {

@@ -1,5 +1,7 @@
 //! A request to run now is answered once: by a run, or by a recorded reason why not.
 
+use std::collections::BTreeMap;
+
 use elasticjob_core::coord::{Slot, Verdict};
 use elasticjob_core::event::{Event, Source};
 
@@ -18,7 +20,33 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
         for instance in instances {
             count(case, job, instance, found);
         }
+        handed_on(case, job, found);
     }
+}
+
+/// What runs for no fire was asked for, of somebody who is gone.
+fn handed_on(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
+    let mut ran: BTreeMap<u32, usize> = BTreeMap::new();
+    let runs = case.jobs[job].runs.iter().filter(|it| it.source == Source::Misfire && it.nominal.is_none());
+    for run in runs {
+        let gone = |it: &(Ms, Instance)| it.0 <= run.started && may_be_gone(case, job, it.1, run.started);
+        let count = ran.entry(run.item).or_default();
+        *count += 1;
+        if *count > asked(case, job).filter(gone).count() {
+            let what = format!("job {job}: item {} runs for no fire, and nobody asked (run {})", run.item, run.id);
+            found.push(Violation { invariant: "triggers", at: run.started, what });
+        }
+    }
+}
+
+fn may_be_gone(case: &Case<'_>, job: usize, instance: Instance, at: Ms) -> bool {
+    let over = case.session_end(instance).is_some_and(|it| it.0 <= at);
+    let ended = case.history.facts.iter().take_while(|it| it.0 <= at).any(|it| match it.1 {
+        Fact::ShutDown(j, i) => (j, i) == (job, instance),
+        Fact::Leaving(process) => process == instance.process,
+        _ => false,
+    });
+    over || ended
 }
 
 fn asked<'a>(case: &'a Case<'_>, job: usize) -> impl Iterator<Item = (Ms, Instance)> + 'a {
