@@ -98,7 +98,9 @@ impl World {
             ["disable", "item", item] => vec![Node::Disabled(item.parse().unwrap()).create("")],
             ["enable", "item", item] => vec![Node::Disabled(item.parse().unwrap()).delete()],
             ["trigger"] => ops::trigger(&view),
-            ["shutdown", name] => vec![Node::Instance(self.members[*name].coordinator.me().to_owned()).delete()],
+            ["shutdown", name] => {
+                vec![Node::Instance(self.members[*name].coordinator.me().to_owned()).delete()]
+            }
             ["set", settings @ ..] => {
                 let mut spec = JobSpec::from_yaml(&view.config.expect("a configuration").text).unwrap();
                 settings.iter().for_each(|it| configure(&mut spec, it));
@@ -265,7 +267,8 @@ impl World {
                 self.say(name, &format!("missed {} for {items:?}", nominal.strftime("%H:%M:%S")));
             }
             Event::Skipped { nominal, items, why } => {
-                let nominal = nominal.map_or_else(|| "a trigger".into(), |at| at.strftime("%H:%M:%S").to_string());
+                let nominal =
+                    nominal.map_or_else(|| "a trigger".into(), |at| at.strftime("%H:%M:%S").to_string());
                 self.say(name, &format!("skipped {nominal} for {items:?}: {why}"));
             }
             Event::Elected => self.say(name, "leads"),
@@ -274,7 +277,9 @@ impl World {
             Event::ConfigRefused { error } => self.say(name, &format!("keeps its configuration: {error}")),
             Event::Crashed { items } => self.say(name, &format!("finds {items:?} crashed")),
             Event::TookOver { item } => self.say(name, &format!("takes over {item}")),
-            Event::TriggerHandedOn { items, .. } => self.say(name, &format!("hands a trigger on to {items:?}")),
+            Event::TriggerHandedOn { items, .. } => {
+                self.say(name, &format!("hands a trigger on to {items:?}"))
+            }
             Event::ItemFinished { outcome: Outcome::Failed(error), item, .. } => {
                 self.say(name, &format!("item {item} failed: {error}"));
             }
@@ -299,7 +304,8 @@ impl World {
         for entry in self.tree.snapshot(ROOT) {
             let parent = self.tree.children(&format!("{ROOT}{}", entry.path)).is_empty();
             if parent && !entry.path.starts_with("/config") {
-                let ephemeral = if self.tree.is_ephemeral(&format!("{ROOT}{}", entry.path)) { " (e)" } else { "" };
+                let ephemeral =
+                    if self.tree.is_ephemeral(&format!("{ROOT}{}", entry.path)) { " (e)" } else { "" };
                 let data = entry.data.trim_end().replace('\n', " | ");
                 writeln!(self.said, "{}{ephemeral} {data}", entry.path).unwrap();
             }

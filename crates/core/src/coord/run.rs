@@ -13,7 +13,7 @@ use super::{CHUNK, Move, Standpoint};
 use crate::event::{Event, Skip, Source};
 use crate::node::Node;
 use crate::tree::Op;
-use crate::view::{Item, ip_of, write_cursor};
+use crate::view::{Item, ip_of, write_fire};
 
 /// What a round is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,10 +150,12 @@ fn idle(at: &Standpoint<'_>) -> Step {
     Step::go(Run::Sharding { source, nominal })
 }
 
-/// The fire that marked items run for. A mark whose fire is settled was left by a trigger that reached nobody:
-/// it stands for no fire.
+/// The fire that marked items run for: the last one, by our clock or by that of whoever noted it. A mark whose
+/// fire is settled was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands
+/// for no fire.
 fn to_make_up_for(at: &Standpoint<'_>) -> Option<Option<Timestamp>> {
-    let fires = [at.passed, None];
+    let noted = at.own_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
+    let fires = [at.passed.max(noted), None];
     fires.into_iter().find(|it| !at.view.necessary && !select(at, Source::Misfire, *it).is_empty())
 }
 
@@ -267,9 +269,9 @@ fn advance_cursor(round: &Round, item: u32, state: &Item) -> Option<Op> {
     let node = Node::Cursor(item);
     match (round.source, state.cursor) {
         (Source::Schedule | Source::Misfire, Some(it)) => {
-            Some(node.set_at(it.version, write_cursor(round.nominal.max(it.at))))
+            Some(node.set_at(it.version, write_fire(round.nominal.max(it.at))))
         }
-        (Source::Schedule | Source::Misfire, None) => Some(node.create(write_cursor(round.nominal))),
+        (Source::Schedule | Source::Misfire, None) => Some(node.create(write_fire(round.nominal))),
         (Source::Trigger, Some(it)) => Some(node.is_at(it.version)),
         (Source::Trigger, None) => None,
         (Source::Failover, _) => Some(Node::Failover(item).exists()),

@@ -114,7 +114,8 @@ fn counted(case: &Case<'_>, job: usize, spec: &JobSpec, stretch: (Ms, Ms), found
         });
         // All of its items must have been settled within the stretch before.
         let Some(before) = before.collect::<Option<Vec<_>>>() else { continue };
-        let expected = before.iter().min().map_or(0, |from| schedule.count_between(*from, nominal).saturating_sub(1));
+        let expected =
+            before.iter().min().map_or(0, |from| schedule.count_between(*from, nominal).saturating_sub(1));
         if run.merged != expected {
             let what =
                 format!("job {job}: run {} says that it made up for {}, not {expected}", run.id, run.merged);
