@@ -181,6 +181,14 @@ impl World {
         let process = &mut self.processes[id];
         process.last_heard = now;
         process.trusted_until = process.trusted_until.max(until);
+        if process.connected && process.distrusts && now < process.trusted_until {
+            // The session stands after all. Whoever was told otherwise must be told what it says now.
+            process.distrusts = false;
+            for job in 0..self.processes[id].jobs.len() {
+                self.resync(id, job);
+            }
+            self.arm_distrust(id);
+        }
     }
 
     fn arm_distrust(&mut self, id: ProcessId) {
