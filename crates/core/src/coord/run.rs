@@ -198,9 +198,11 @@ fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal
 }
 
 fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
-    let begun = |item: &u32| at.item(*item).is_some_and(|it| is_begun(at, round, it, asked.is_some()));
+    // What the configuration has no longer must not run, even if its mark stands by now.
+    let exists = |item: &u32| at.item(*item).filter(|_| *item < at.plan.spec.sharding_total_count);
+    let begun = |item: &u32| exists(item).is_some_and(|it| is_begun(at, round, it, asked.is_some()));
     let still =
-        |item: &u32| at.item(*item).is_some_and(|it| may_run(at, *item, it, round.source, round.nominal));
+        |item: &u32| exists(item).is_some_and(|it| may_run(at, *item, it, round.source, round.nominal));
     let items: BTreeSet<u32> = round.items.iter().copied().filter(|it| begun(it) || still(it)).collect();
     let in_doubt =
         (at.view.necessary && round.source != Source::Failover) || at.leaving || !at.is_registered();
