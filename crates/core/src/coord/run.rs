@@ -32,8 +32,9 @@ pub struct Round {
 
 impl Round {
     fn new(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>, items: BTreeSet<u32>) -> Round {
+        // An item without a cursor has missed nothing that anybody knows of.
         let settled = items.iter().filter_map(|item| at.cursor(at.item(*item)?)).min();
-        let since = settled.max(at.watching_since).or(settled);
+        let since = settled.map(|it| at.watching_since.map_or(it, |watching| it.max(watching)));
         let merged = match (&at.plan.schedule, since, nominal) {
             (Some(schedule), Some(since), Some(nominal)) => schedule.count_between(since, nominal),
             _ => 1,
