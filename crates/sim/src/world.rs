@@ -110,6 +110,7 @@ pub(crate) enum Undo {
     Resume(ProcessId),
     Up(usize),
     Down(usize),
+    Clock(usize),
     Registry { forget: bool },
 }
 
