@@ -35,11 +35,12 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
                 ops.push(Node::Misfire(item).create(write_fire(Some(passed))));
                 missed.insert(item);
             }
-            Some(why) if behind || state.misfire => {
+            Some(why) if state.misfire || (behind && at.plan.spec.monitor_execution) => {
                 ops.extend(state.misfire.then(|| Node::Misfire(item).delete()));
                 ops.extend(behind.then(|| settle_cursor(item, state, passed)).flatten());
                 skipped.insert((why, item));
             }
+            // Without monitoring there is nothing to settle it in.
             None | Some(_) => {}
         }
     }
