@@ -50,6 +50,8 @@ pub struct Item {
     pub failovering: Option<String>,
     /// A fire was missed.
     pub misfire: bool,
+    /// Which, if whoever noted it said so: Java does not.
+    pub missed: Option<Timestamp>,
     /// It must not run.
     pub disabled: bool,
     /// The last settled fire.
@@ -116,7 +118,11 @@ pub struct View {
 /// assert_eq!(elasticjob_core::view::ip_of("10.0.0.1@-@4711"), "10.0.0.1");
 /// ```
 pub fn ip_of(instance: &str) -> &str {
-    instance.split_once("@-@").map_or(instance, |(ip, _)| ip)
+    // An address holds no `@`, so the first one begins the separator.
+    match instance.bytes().position(|byte| byte == b'@') {
+        Some(at) if instance[at..].starts_with("@-@") => &instance[..at],
+        Some(_) | None => instance,
+    }
 }
 
 /// Whether this is the id of a peer that keeps cursors: ours have a dot after `@-@`, Java's are a process
@@ -165,7 +171,10 @@ impl View {
             Node::Running(item) => self.item(item).running = Some(mark()),
             Node::Failover(item) => self.item(item).failover = Some(text()),
             Node::Failovering(item) => self.item(item).failovering = Some(text()),
-            Node::Misfire(item) => self.item(item).misfire = true,
+            Node::Misfire(item) => {
+                let state = self.item(item);
+                (state.misfire, state.missed) = (true, read_fire(&entry.data));
+            }
             Node::Disabled(item) => self.item(item).disabled = true,
             Node::Cursor(item) => self.item(item).cursor = Some(read_cursor(entry)),
             Node::Leader => self.leader = Some(text()),
@@ -193,7 +202,7 @@ impl View {
             Node::Running(item) => self.clear(item, |it| it.running = None),
             Node::Failover(item) => self.clear(item, |it| it.failover = None),
             Node::Failovering(item) => self.clear(item, |it| it.failovering = None),
-            Node::Misfire(item) => self.clear(item, |it| it.misfire = false),
+            Node::Misfire(item) => self.clear(item, |it| (it.misfire, it.missed) = (false, None)),
             Node::Disabled(item) => self.clear(item, |it| it.disabled = false),
             Node::Cursor(item) => self.clear(item, |it| it.cursor = None),
             Node::Leader => self.leader = None,
@@ -265,14 +274,17 @@ fn place(latch: Latch, name: &str) -> (Latch, String) {
     (latch, name.rsplit("latch-").next().unwrap_or_default().to_owned())
 }
 
-/// A cursor is written as the milliseconds of its fire since 1970, or empty.
-pub(crate) fn write_cursor(at: Option<Timestamp>) -> String {
+/// A fire is written as its milliseconds since 1970; none is empty.
+pub(crate) fn write_fire(at: Option<Timestamp>) -> String {
     at.map_or_else(String::new, |it| it.as_millisecond().to_string())
 }
 
+fn read_fire(text: &str) -> Option<Timestamp> {
+    text.parse().ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())
+}
+
 fn read_cursor(entry: &Entry) -> Cursor {
-    let at = entry.data.parse().ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    Cursor { at, version: entry.stat.version }
+    Cursor { at: read_fire(&entry.data), version: entry.stat.version }
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use std::time::Duration;
 use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
 use elasticjob_core::event::{Event, StopReason};
 use elasticjob_cron::Schedule;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -53,7 +54,8 @@ pub(crate) struct Driver {
     /// The session that the coordinator was told of last.
     known_session: u64,
     watch: Option<Watch>,
-    commits: JoinSet<(u64, Slot, Result<(), CommitError>)>,
+    /// Transactions under way. They run in this task: an answer that is there at once needs no detour.
+    commits: FuturesUnordered<BoxFuture<'static, Commit>>,
     /// The mirror is to be made anew, once nothing is under way.
     resync: bool,
     distrust_at: Option<Instant>,
@@ -62,6 +64,9 @@ pub(crate) struct Driver {
     recorder: Recorder,
     status: watch::Sender<Status>,
 }
+
+/// The session that a transaction was sent in, its concern, and what became of it.
+type Commit = (u64, Slot, Result<(), CommitError>);
 
 /// What a driver is made of.
 pub(crate) struct Parts {
@@ -100,7 +105,7 @@ impl Driver {
             connection: None,
             known_session: 0,
             watch: None,
-            commits: JoinSet::new(),
+            commits: FuturesUnordered::new(),
             resync: false,
             distrust_at: None,
             clock_steps: parts.clock_steps,
@@ -110,8 +115,8 @@ impl Driver {
         }
     }
 
-    /// Runs until the job ends here.
-    pub(crate) async fn run(mut self) -> StopReason {
+    /// Runs until the job ends here. Boxed, because a future holds what it takes by value twice.
+    pub(crate) async fn run(mut self: Box<Self>) -> StopReason {
         self.follow_link();
         loop {
             let happened = self.wait().await;
@@ -136,7 +141,7 @@ impl Driver {
                 Err(_) => std::future::pending().await, // The worker is being dropped, and this task with it.
             },
             event = next_event(self.watch.as_mut()) => Happened::Watch(event),
-            Some(Ok((session, slot, result))) = self.commits.join_next() => Happened::Committed(session, slot, result),
+            Some((session, slot, result)) = self.commits.next() => Happened::Committed(session, slot, result),
             finished = self.executor.next() => Happened::Finished(finished),
             command = self.commands.recv() => Happened::Command(command),
             () = sleep_until(distrust_at) => Happened::Distrust,
@@ -247,10 +252,10 @@ impl Driver {
     fn commit(&mut self, slot: Slot, ops: Vec<Op>) {
         let Some(connection) = self.connection.clone() else { return };
         let root = self.root.clone();
-        self.commits.spawn(async move {
+        self.commits.push(Box::pin(async move {
             let result = connection.session.commit(&root, ops).await;
             (connection.number, slot, result)
-        });
+        }));
     }
 
     fn record(&mut self, event: Event, now: Now) {

@@ -322,7 +322,7 @@ impl RunningWorker {
             recorder: self.recorder.clone(),
             status,
         });
-        self.drivers.spawn(driver.run());
+        self.drivers.spawn(Box::new(driver).run());
         self.jobs.insert(name, Handle { commands, status: status_reader });
     }
 

@@ -5,6 +5,9 @@ use crate::process::{State, Way};
 use crate::scenario::{Deed, Ms, Operation};
 use crate::world::{Event, Undo, World};
 
+/// Beyond the end of every simulation.
+const NEVER: Ms = Ms::MAX / 4;
+
 impl World {
     pub(crate) fn do_deed(&mut self, deed: &Deed) {
         *self.tally.deeds.entry(name(deed)).or_default() += 1;
@@ -41,12 +44,9 @@ impl World {
             Deed::Outage(lasts, forget) => self.outage(*lasts, *forget),
             Deed::ClockStep(host, by) => {
                 self.hosts[*host].clock.step(*by);
-                self.point("clock step");
+                self.begin_fault("wrong clock", vec![Undo::Clock(*host)], NEVER);
             }
-            Deed::ClockRight(host) => {
-                self.hosts[*host].clock.put_right();
-                self.point("clock step");
-            }
+            Deed::ClockRight(host) => self.put_clock_right(*host),
             Deed::Operate(job, operation) => self.operate(*job, operation),
             Deed::Heal => self.heal(),
         }
@@ -110,6 +110,12 @@ impl World {
         }
     }
 
+    fn put_clock_right(&mut self, host: usize) {
+        let wrong = |undo: &[Undo]| matches!(undo, [Undo::Clock(it)] if *it == host);
+        let faults: Vec<u64> = self.faults.iter().filter(|it| wrong(&it.1.1)).map(|it| *it.0).collect();
+        faults.into_iter().for_each(|it| self.recover(it));
+    }
+
     fn outage(&mut self, lasts: Ms, forget: bool) {
         if self.registry.down {
             return;
@@ -148,6 +154,7 @@ impl World {
                 Undo::Resume(id) => self.resume(id),
                 Undo::Up(host) => self.hosts[host].up = Way::default(),
                 Undo::Down(host) => self.hosts[host].down = Way::default(),
+                Undo::Clock(host) => self.hosts[host].clock.put_right(),
                 Undo::Registry { forget } => self.come_back(forget),
             }
         }
@@ -160,7 +167,6 @@ impl World {
         let faults: Vec<u64> = self.faults.keys().copied().collect();
         faults.into_iter().for_each(|it| self.recover(it));
         for host in 0..self.hosts.len() {
-            self.hosts[host].clock.put_right();
             if let Some(id) = self.hosts[host].process {
                 self.processes[id].dies_in = None;
             }

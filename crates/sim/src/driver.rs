@@ -43,6 +43,7 @@ impl World {
             connected: false,
             session: None,
             session_number: 0,
+            sessions_opened: 0,
             trusted_until: Duration::ZERO,
             distrusts: false,
             distrust_armed: false,
@@ -152,7 +153,7 @@ impl World {
             self.trust(id, asked);
         }
         match message {
-            Message::Welcome { session } => self.welcome(id, conn, session),
+            Message::Welcome { session, number } => self.welcome(id, conn, session, number),
             Message::Expired => self.session_ended(id),
             Message::Pong => {}
             Message::Changed { job, changes } => self.feed(id, job, Input::Changed(changes)),
@@ -181,6 +182,14 @@ impl World {
         let process = &mut self.processes[id];
         process.last_heard = now;
         process.trusted_until = process.trusted_until.max(until);
+        if process.connected && process.distrusts && now < process.trusted_until {
+            // The session stands after all. Whoever was told otherwise must be told what it says now.
+            process.distrusts = false;
+            for job in 0..self.processes[id].jobs.len() {
+                self.resync(id, job);
+            }
+            self.arm_distrust(id);
+        }
     }
 
     fn arm_distrust(&mut self, id: ProcessId) {
@@ -207,13 +216,13 @@ impl World {
         }
     }
 
-    fn welcome(&mut self, id: ProcessId, conn: ConnId, session: SessionId) {
+    fn welcome(&mut self, id: ProcessId, conn: ConnId, session: SessionId, number: u32) {
         let process = &mut self.processes[id];
         process.connected = true;
         process.distrusts = false;
         if process.session != Some(session) {
             process.session = Some(session);
-            process.session_number += 1;
+            process.session_number = number;
             let (me, instance) = (process.me(), process.instance());
             self.ids.insert(me, instance);
         }

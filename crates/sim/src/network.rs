@@ -6,7 +6,7 @@ use std::time::Duration;
 use elasticjob_core::coord::Verdict;
 use elasticjob_core::tree::{Change, SessionId};
 
-use crate::history::{Fact, ProcessId, SessionEnd};
+use crate::history::{Fact, Instance, ProcessId, SessionEnd};
 use crate::registry::{Conn, ConnId, Message, Parcel, Request, Session, job_of, root};
 use crate::scenario::Ms;
 use crate::world::{Event, World};
@@ -110,11 +110,12 @@ impl World {
         };
         let session = self.registry.sessions.get_mut(&id).expect("it was found or made");
         session.last_heard = self.now;
+        let number = session.instance.session;
         if let Some(before) = session.conn.replace(conn).filter(|it| *it != conn) {
             self.conns[before].open = false; // What still comes from there is refused.
         }
         self.conns[conn].session = Some(id);
-        self.push(conn, Some(sent), Message::Welcome { session: id });
+        self.push(conn, Some(sent), Message::Welcome { session: id, number });
         for job in 0..self.scenario.jobs.len() {
             self.push_snapshot(conn, Some(sent), None, job);
         }
@@ -122,9 +123,10 @@ impl World {
 
     fn open_session(&mut self, conn: ConnId) -> SessionId {
         let id = self.registry.tree.open_session();
-        let process = &self.processes[self.conns[conn].process];
-        let mut instance = process.instance();
-        instance.session += 1;
+        // Every session has its number, also those whose process never hears of them.
+        let process = &mut self.processes[self.conns[conn].process];
+        process.sessions_opened += 1;
+        let instance = Instance { process: process.id, session: process.sessions_opened };
         let session = Session { instance, last_heard: self.now, conn: None };
         self.registry.sessions.insert(id, session);
         self.after(self.scenario.session_timeout, Event::Expire(id));

@@ -72,6 +72,7 @@ pub(crate) struct Process {
     pub(crate) connected: bool,
     pub(crate) session: Option<SessionId>,
     pub(crate) session_number: u32,
+    pub(crate) sessions_opened: u32,
     pub(crate) trusted_until: Duration,
     pub(crate) distrusts: bool,
     pub(crate) distrust_armed: bool,

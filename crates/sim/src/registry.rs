@@ -24,7 +24,7 @@ pub(crate) enum Request {
 /// What the registry tells a client.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
-    Welcome { session: SessionId },
+    Welcome { session: SessionId, number: u32 },
     Expired,
     Snapshot { number: Option<u64>, job: usize, nodes: Vec<Entry> },
     Changed { job: usize, changes: Vec<Change> },

@@ -110,6 +110,7 @@ pub(crate) enum Undo {
     Resume(ProcessId),
     Up(usize),
     Down(usize),
+    Clock(usize),
     Registry { forget: bool },
 }
 
@@ -167,6 +168,19 @@ impl World {
             self.happen(next.event);
         }
         self.now = self.scenario.ends_at;
+        for id in 0..self.processes.len() {
+            self.note_state(id);
+        }
+    }
+
+    /// Where everybody stands in the end.
+    fn note_state(&mut self, id: ProcessId) {
+        let process = &self.processes[id];
+        let jobs = process.jobs.iter().filter_map(|it| it.coordinator.as_ref());
+        let lines: Vec<String> = jobs.map(|it| format!("process {id}: {}", it.describe())).collect();
+        if process.state != State::Dead {
+            lines.into_iter().for_each(|line| self.note(|| line));
+        }
     }
 
     pub(crate) fn schedule(&mut self, at: Ms, event: Event) {

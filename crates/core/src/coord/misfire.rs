@@ -12,7 +12,7 @@ use super::{CHUNK, Move, Standpoint, since};
 use crate::event::{Event, Skip};
 use crate::node::Node;
 use crate::tree::Op;
-use crate::view::{Item, write_cursor};
+use crate::view::{Item, write_fire};
 
 /// How late a fire may start, after a pause, a reconnect or a change of owner, before it counts as missed
 /// for good.
@@ -31,14 +31,16 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
         let behind = is_behind(at, state, passed);
         match why_not(at, state) {
             None if behind && !state.misfire => {
-                ops.push(Node::Misfire(item).create(""));
+                ops.extend(rewrite_fire(item, state));
+                ops.push(Node::Misfire(item).create(write_fire(Some(passed))));
                 missed.insert(item);
             }
-            Some(why) if behind || state.misfire => {
+            Some(why) if state.misfire || (behind && at.plan.spec.monitor_execution) => {
                 ops.extend(state.misfire.then(|| Node::Misfire(item).delete()));
                 ops.extend(behind.then(|| settle_cursor(item, state, passed)).flatten());
                 skipped.insert((why, item));
             }
+            // Without monitoring there is nothing to settle it in.
             None | Some(_) => {}
         }
     }
@@ -66,9 +68,16 @@ fn why_not(at: &Standpoint<'_>, state: &Item) -> Option<Skip> {
     }
 }
 
+/// Refuses the mark if the item was claimed or moved since we looked, and a claim that does not know of the
+/// mark: it would leave it behind, to be run for nothing.
+fn rewrite_fire(item: u32, state: &Item) -> Option<Op> {
+    let cursor = state.cursor?;
+    Some(Node::Cursor(item).set_at(cursor.version, write_fire(cursor.at)))
+}
+
 fn settle_cursor(item: u32, state: &Item, passed: Timestamp) -> Option<Op> {
     let cursor = state.cursor?;
-    Some(Node::Cursor(item).set_at(cursor.version, write_cursor(Some(passed))))
+    Some(Node::Cursor(item).set_at(cursor.version, write_fire(Some(passed))))
 }
 
 fn told(passed: Timestamp, skipped: &BTreeSet<(Skip, u32)>) -> Vec<Event> {

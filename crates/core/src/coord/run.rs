@@ -13,7 +13,7 @@ use super::{CHUNK, Move, Standpoint};
 use crate::event::{Event, Skip, Source};
 use crate::node::Node;
 use crate::tree::Op;
-use crate::view::{Item, ip_of, write_cursor};
+use crate::view::{Item, ip_of, write_fire};
 
 /// What a round is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,7 @@ pub struct Round {
 
 impl Round {
     fn new(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>, items: BTreeSet<u32>) -> Round {
+        // An item without a cursor has missed nothing that anybody knows of.
         let settled = items.iter().filter_map(|item| at.cursor(at.item(*item)?)).min();
         let since = settled.map(|settled| at.watching_since.map_or(settled, |since| settled.max(since)));
         let merged = match (&at.plan.schedule, since, nominal) {
@@ -142,13 +143,21 @@ fn idle(at: &Standpoint<'_>) -> Step {
         (Source::Trigger, None)
     } else if at.due.is_some() {
         (Source::Schedule, at.due)
-    } else if at.passed.is_some() && !at.view.necessary && !select(at, Source::Misfire, at.passed).is_empty()
-    {
-        (Source::Misfire, at.passed)
+    } else if let Some(nominal) = to_make_up_for(at) {
+        (Source::Misfire, nominal)
     } else {
         return Step::stay();
     };
     Step::go(Run::Sharding { source, nominal })
+}
+
+/// The fire that marked items run for: the last one, by our clock or by that of whoever noted it. A mark whose
+/// fire is settled was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands
+/// for no fire.
+fn to_make_up_for(at: &Standpoint<'_>) -> Option<Option<Timestamp>> {
+    let noted = at.my_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
+    let fires = [at.passed.max(noted), None];
+    fires.into_iter().find(|it| !at.view.necessary && !select(at, Source::Misfire, *it).is_empty())
 }
 
 fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> Step {
@@ -186,14 +195,16 @@ fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal
         Source::Failover => at.is_me(state.failover.as_ref()),
         Source::Trigger => mine,
         Source::Schedule => mine && open(),
-        Source::Misfire => mine && state.misfire && at.plan.spec.misfire,
+        Source::Misfire => mine && state.misfire && at.plan.spec.misfire && open(),
     }
 }
 
 fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
-    let begun = |item: &u32| at.item(*item).is_some_and(|it| is_begun(at, round, it, asked.is_some()));
+    // What the configuration has no longer must not run, even if its mark stands by now.
+    let exists = |item: &u32| at.item(*item).filter(|_| *item < at.plan.spec.sharding_total_count);
+    let begun = |item: &u32| exists(item).is_some_and(|it| is_begun(at, round, it, asked.is_some()));
     let still =
-        |item: &u32| at.item(*item).is_some_and(|it| may_run(at, *item, it, round.source, round.nominal));
+        |item: &u32| exists(item).is_some_and(|it| may_run(at, *item, it, round.source, round.nominal));
     let items: BTreeSet<u32> = round.items.iter().copied().filter(|it| begun(it) || still(it)).collect();
     let in_doubt =
         (at.view.necessary && round.source != Source::Failover) || at.leaving || !at.is_registered();
@@ -264,9 +275,9 @@ fn advance_cursor(round: &Round, item: u32, state: &Item) -> Option<Op> {
     let node = Node::Cursor(item);
     match (round.source, state.cursor) {
         (Source::Schedule | Source::Misfire, Some(it)) => {
-            Some(node.set_at(it.version, write_cursor(round.nominal.max(it.at))))
+            Some(node.set_at(it.version, write_fire(round.nominal.max(it.at))))
         }
-        (Source::Schedule | Source::Misfire, None) => Some(node.create(write_cursor(round.nominal))),
+        (Source::Schedule | Source::Misfire, None) => Some(node.create(write_fire(round.nominal))),
         (Source::Trigger, Some(it)) => Some(node.is_at(it.version)),
         (Source::Trigger, None) => None,
         (Source::Failover, _) => Some(Node::Failover(item).exists()),

@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::node::Node;
 use crate::strategy::assignment;
 use crate::tree::Op;
-use crate::view::{Item, View, ip_of, keeps_cursors, write_cursor};
+use crate::view::{Item, View, ip_of, keeps_cursors, write_fire};
 
 /// What the leader would have to do for the assignment to be right.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -136,7 +136,7 @@ fn clear_away(at: &Standpoint<'_>, item: u32, is_surplus: bool) -> Vec<Op> {
     let mut ops = vec![Node::Owner(item).delete()];
     if let Some(cursor) = state.cursor {
         let known = state.owner.as_ref().is_some_and(|it| keeps_cursors(&it.by));
-        ops.push(Node::Cursor(item).set_at(cursor.version, write_cursor(cursor.at.filter(|_| known))));
+        ops.push(Node::Cursor(item).set_at(cursor.version, write_fire(cursor.at.filter(|_| known))));
     }
     ops
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{CLOCK_TRUST, Focus, Now, Run, since};
 use crate::node::{Latch, Node};
@@ -100,6 +100,12 @@ impl<'a> Standpoint<'a> {
     pub(super) fn cursor(&self, state: &Item) -> Option<Timestamp> {
         let at = state.cursor.filter(|_| self.plan.spec.monitor_execution)?.at?;
         (since(self.now.wall, at) <= CLOCK_TRUST).then_some(at)
+    }
+
+    /// The schedule that stands fires then.
+    pub(super) fn is_fire(&self, at: Timestamp) -> bool {
+        let before = at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(at);
+        self.plan.schedule.as_ref().is_some_and(|it| it.next_after(before) == Some(at))
     }
 
     /// A transaction that begins with this is refused once we are gone.

@@ -4,7 +4,7 @@ mod script;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use elasticjob_core::coord::Order;
@@ -113,7 +113,10 @@ impl Executor {
 }
 
 fn pool_size(spec: &JobSpec) -> usize {
-    let cpus = || 2 * std::thread::available_parallelism().map_or(1, usize::from);
+    // Asking for the number of processors reads files: once is enough.
+    static CPUS: LazyLock<usize> =
+        LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let cpus = || 2 * *CPUS;
     match spec.job_executor_thread_pool_size_provider_type.as_deref().map(str::trim) {
         Some(text) if text.eq_ignore_ascii_case("SINGLE_THREAD") => 1,
         Some(text) => text.parse().ok().filter(|size| *size > 0).unwrap_or_else(cpus),

@@ -10,7 +10,7 @@ use elasticjob_cron::{Schedule, Zone};
 use jiff::Timestamp;
 
 use crate::history::{Fact, History, Instance, ProcessId, SessionEnd, UserRun};
-use crate::scenario::Ms;
+use crate::scenario::{Deed, Ms};
 
 /// How long before it is done a new assignment may have kept items from starting.
 const RESHARDING: Ms = 12_000;
@@ -101,6 +101,11 @@ impl<'a> Case<'a> {
     pub(super) fn clock_error(&self) -> Ms {
         // Clocks begin wrong by up to 40 ms and then go wrong by up to 300 in a million.
         40 + self.history.scenario.ends_at * 300 / 1_000_000
+    }
+
+    /// A clock was wrong at some time.
+    pub(super) fn has_wrong_clocks(&self) -> bool {
+        self.history.scenario.plan.iter().any(|it| matches!(it.1, Deed::ClockStep(..)))
     }
 
     /// The fires of a job in a calm stretch, each with its true time, and what its configuration is.

@@ -1,8 +1,11 @@
 //! Every fire of every item has an outcome: it ran, it was merged into a later one, or it was skipped and
 //! somebody recorded why.
 
+use std::collections::BTreeSet;
+
 use super::Violation;
 use super::case::Case;
+use crate::history::{Fact, ProcessId, UserRun};
 use crate::scenario::Ms;
 
 pub(super) const SENTENCE: &str =
@@ -28,7 +31,8 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
                 let known = case.jobs[job].outcome(item, *fire, at.saturating_sub(error));
                 let in_time = known.is_some_and(|it| it.at <= at + busy_for);
                 let excused = case.item_disabled(job, item, *at, 0) != Some(false)
-                    || is_running(case, job, item, *at)
+                    || (spec.static_sharding && nobody_is_idle(case, job, stretch))
+                    || is_running(case, job, item, *at, at + busy_for)
                     || case.skips_unnamed(job, *fire);
                 if !in_time && !excused {
                     let what = format!("job {job}: nothing is known of item {item} at {fire}");
@@ -39,13 +43,29 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
     }
 }
 
+/// Static sharding keeps a dead owner's items for whoever replaces it, and does not give them to one who has
+/// items already.
+fn nobody_is_idle(case: &Case<'_>, job: usize, stretch: (Ms, Ms)) -> bool {
+    let mut idle: BTreeSet<ProcessId> = BTreeSet::new();
+    for (_, fact) in case.history.facts.iter().take_while(|it| it.0 <= stretch.0) {
+        match fact {
+            Fact::Born(process, _) => drop(idle.insert(*process)),
+            Fact::Died(process) | Fact::Left(process) => drop(idle.remove(process)),
+            Fact::Stopped(instance, j, _) if *j == job => drop(idle.remove(&instance.process)),
+            _ => {}
+        }
+    }
+    for run in case.jobs[job].runs.iter().filter(|it| stretch.0 <= it.started && it.started <= stretch.1) {
+        idle.remove(&run.instance.process);
+    }
+    idle.is_empty()
+}
+
 /// A run that does not end keeps its item, and everything else of its round, from running.
-fn is_running(case: &Case<'_>, job: usize, item: u32, at: Ms) -> bool {
-    let long_ago = at.saturating_sub(case.history.scenario.longest_run());
-    let endless = |run: &&crate::history::UserRun| {
-        run.started <= at && run.over().is_none_or(|over| over > at) && run.started < long_ago
-    };
-    let stuck: Vec<_> = case.jobs[job].runs.iter().copied().filter(|it| endless(it)).collect();
-    let latest = case.jobs[job].runs.iter().filter(|it| it.item == item && it.started <= at).next_back();
-    stuck.iter().any(|it| it.item == item || latest.is_some_and(|run| run.instance == it.instance))
+fn is_running(case: &Case<'_>, job: usize, item: u32, at: Ms, until: Ms) -> bool {
+    let until = until.min(case.history.scenario.ends_at) - 3_000;
+    let endless = |run: &&&UserRun| run.started <= at && run.over().is_none_or(|over| over > until);
+    let latest = case.jobs[job].runs.iter().rfind(|it| it.item == item && it.started <= at);
+    let mut stuck = case.jobs[job].runs.iter().filter(endless);
+    stuck.any(|it| it.item == item || latest.is_some_and(|run| run.instance == it.instance))
 }

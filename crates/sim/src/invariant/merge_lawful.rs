@@ -20,6 +20,9 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             found.push(Violation { invariant: "merge-lawful", at: run.started, what });
         }
     }
+    if !case.has_wrong_clocks() {
+        case.history.runs.iter().for_each(|run| exaggerates(case, run, found));
+    }
     for stretch in &case.calm {
         for job in 0..case.jobs.len() {
             let Some((spec, fires)) = case.fires(job, *stretch) else { continue };
@@ -39,6 +42,28 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             }
             counted(case, job, spec, *stretch, found);
         }
+    }
+}
+
+/// Nobody makes up for fires from before the job was there, nor without knowing what was settled.
+fn exaggerates(case: &Case<'_>, run: &UserRun, found: &mut Vec<Violation>) {
+    let job = &case.jobs[run.job];
+    let there_since = job.existence.iter().rev().find(|it| it.1 && it.0 <= run.started).map_or(0, |it| it.0);
+    let mut known = case.configs_around(run.job, run.started);
+    let most = match (known.next(), known.next(), run.nominal) {
+        (Some(spec), None, Some(nominal)) if spec.monitor_execution => {
+            let from = there_since.saturating_sub(case.clock_error());
+            schedule(spec).map_or(0, |it| it.count_between(case.history.scenario.wall(from), nominal))
+        }
+        (Some(spec), None, _) if !spec.monitor_execution => 0,
+        _ => return,
+    };
+    if run.merged > most {
+        let what = format!(
+            "job {}: run {} says that it made up for {} fires of {most}",
+            run.job, run.id, run.merged
+        );
+        found.push(Violation { invariant: "merge-lawful", at: run.started, what });
     }
 }
 

@@ -1,11 +1,13 @@
 //! A request to run now is answered once: by a run, or by a recorded reason why not.
 
+use std::collections::BTreeMap;
+
 use elasticjob_core::coord::{Slot, Verdict};
 use elasticjob_core::event::{Event, Source};
 
 use super::Violation;
 use super::case::Case;
-use crate::history::{Fact, Instance};
+use crate::history::{Fact, Instance, UserRun};
 use crate::scenario::Ms;
 
 pub(super) const SENTENCE: &str = "a trigger runs exactly once on every instance that was asked and lives";
@@ -18,7 +20,56 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
         for instance in instances {
             count(case, job, instance, found);
         }
+        handed_on(case, job, found);
     }
+}
+
+/// What runs for no fire was asked for, of somebody who is gone.
+fn handed_on(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
+    let mut ran: BTreeMap<u32, usize> = BTreeMap::new();
+    let runs = case.jobs[job].runs.iter().filter(|it| it.source == Source::Misfire && it.nominal.is_none());
+    for run in runs {
+        let gone = |it: &(Ms, Instance)| it.0 <= run.started && may_be_gone(case, job, it.1, run.started);
+        let count = ran.entry(run.item).or_default();
+        *count += 1;
+        if *count > asked(case, job).filter(gone).count() && !is_of_old_schedule(case, job, run) {
+            let what =
+                format!("job {job}: item {} runs for no fire, and nobody asked (run {})", run.item, run.id);
+            found.push(Violation { invariant: "triggers", at: run.started, what });
+        }
+    }
+}
+
+/// It makes up for a fire of a schedule that no longer stands.
+fn is_of_old_schedule(case: &Case<'_>, job: usize, run: &UserRun) -> bool {
+    let noted = case.jobs[job].events.iter().rev().find(|it| {
+        it.0 <= run.started && matches!(it.2, Event::Missed { items, .. } if items.contains(&run.item))
+    });
+    let in_doubt = case
+        .history
+        .facts
+        .iter()
+        .take_while(|it| it.0 <= run.started)
+        .any(|it| matches!(it.1, Fact::Settled(_, j, Slot::Misfire, Verdict::Unknown) if j == job));
+    let reconfigured = |since: Ms| {
+        let config = |it: &&(Ms, Fact)| matches!(it.1, Fact::Config(j, _) if j == job);
+        case.history
+            .facts
+            .iter()
+            .filter(config)
+            .any(|it| since.saturating_sub(5_000) <= it.0 && it.0 <= run.started)
+    };
+    in_doubt || noted.is_some_and(|it| reconfigured(it.0))
+}
+
+fn may_be_gone(case: &Case<'_>, job: usize, instance: Instance, at: Ms) -> bool {
+    let over = case.session_end(instance).is_some_and(|it| it.0 <= at);
+    let ended = case.history.facts.iter().take_while(|it| it.0 <= at).any(|it| match it.1 {
+        Fact::ShutDown(j, i) => (j, i) == (job, instance),
+        Fact::Leaving(process) => process == instance.process,
+        _ => false,
+    });
+    over || ended
 }
 
 fn asked<'a>(case: &'a Case<'_>, job: usize) -> impl Iterator<Item = (Ms, Instance)> + 'a {
