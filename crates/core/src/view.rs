@@ -94,8 +94,9 @@ pub struct View {
     pub necessary: bool,
     /// The assignment is being made.
     pub processing: bool,
-    /// All items that the registry has nodes for, also beyond the job's number of items.
-    pub items: BTreeMap<u32, Item>,
+    /// All items that the registry has nodes for, also beyond the job's number of items. Boxed, because most
+    /// jobs have few, and a map makes room for many.
+    pub items: BTreeMap<u32, Box<Item>>,
     /// Items whose runner died, waiting to be taken over.
     pub crashed: BTreeSet<u32>,
     /// Instances that are asked to run now, each with what came along.
@@ -226,7 +227,7 @@ impl View {
     fn clear(&mut self, item: u32, forget: impl Fn(&mut Item)) {
         let Some(state) = self.items.get_mut(&item) else { return };
         forget(state);
-        if *state == Item::default() {
+        if **state == Item::default() {
             self.items.remove(&item);
         }
     }

@@ -10,7 +10,7 @@ use elasticjob_core::event::{Event, StopReason};
 use elasticjob_cron::Schedule;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -18,13 +18,6 @@ use crate::executor::{Executor, Finished};
 use crate::link::{Connection, Link};
 use crate::recorder::{Record, Recorder};
 use crate::registry::{CommitError, Op, Watch, WatchEvent};
-
-/// What the worker tells a driver.
-#[derive(Debug)]
-pub(crate) enum Command {
-    /// Finish what runs, and leave.
-    Leave { grace: Duration },
-}
 
 /// Where a job is, for the worker.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +53,8 @@ pub(crate) struct Driver {
     resync: bool,
     distrust_at: Option<Instant>,
     clock_steps: watch::Receiver<u64>,
-    commands: mpsc::Receiver<Command>,
+    /// Set, when all jobs of the worker are to leave: how long running shards may go on.
+    leave: watch::Receiver<Option<Duration>>,
     recorder: Recorder,
     status: watch::Sender<Status>,
 }
@@ -76,7 +70,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) link: Link,
     pub(crate) clock_steps: watch::Receiver<u64>,
-    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) leave: watch::Receiver<Option<Duration>>,
     pub(crate) recorder: Recorder,
     pub(crate) status: watch::Sender<Status>,
 }
@@ -87,7 +81,7 @@ enum Happened {
     Watch(WatchEvent),
     Committed(u64, Slot, Result<(), CommitError>),
     Finished(Finished),
-    Command(Option<Command>),
+    Leave,
     Distrust,
     Time,
 }
@@ -109,7 +103,7 @@ impl Driver {
             resync: false,
             distrust_at: None,
             clock_steps: parts.clock_steps,
-            commands: parts.commands,
+            leave: parts.leave,
             recorder: parts.recorder,
             status: parts.status,
         }
@@ -143,7 +137,7 @@ impl Driver {
             event = next_event(self.watch.as_mut()) => Happened::Watch(event),
             Some((session, slot, result)) = self.commits.next() => Happened::Committed(session, slot, result),
             finished = self.executor.next() => Happened::Finished(finished),
-            command = self.commands.recv() => Happened::Command(command),
+            Ok(()) = self.leave.changed() => Happened::Leave,
             () = sleep_until(distrust_at) => Happened::Distrust,
             () = sleep_until(wakeup.mono.map(|mono| self.clock.instant(mono))) => Happened::Time,
             () = sleep_for_wall(wakeup.wall, now) => Happened::Time,
@@ -160,9 +154,10 @@ impl Driver {
             Happened::Finished(Finished { round, item, outcome }) => {
                 self.step(Input::ItemFinished { round, item, outcome })
             }
-            Happened::Command(Some(Command::Leave { grace })) => self.step(Input::Leave { grace }),
-            // The worker was dropped without a word: this task will be, too.
-            Happened::Command(None) => None,
+            Happened::Leave => {
+                let grace = (*self.leave.borrow_and_update())?;
+                self.step(Input::Leave { grace })
+            }
             Happened::Distrust => {
                 self.distrust_at = None;
                 self.step(Input::Distrusted)

@@ -10,12 +10,12 @@ use elasticjob_core::event::StopReason;
 use elasticjob_core::plan::Plan;
 use elasticjob_core::strategy::{Strategies, Strategy};
 use elasticjob_cron::Zone;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::Clock;
-use crate::driver::{Command, Driver, Parts, Phase, Status};
+use crate::driver::{Driver, Parts, Phase, Status};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::host::{self, Preference};
@@ -256,18 +256,14 @@ pub struct JobState {
 /// ```
 #[must_use = "dropping a running worker is a crash; call `shutdown` instead"]
 pub struct RunningWorker {
-    jobs: BTreeMap<Arc<str>, Handle>,
+    jobs: BTreeMap<Arc<str>, watch::Receiver<Status>>,
+    leave: watch::Sender<Option<Duration>>,
     drivers: JoinSet<StopReason>,
     shared: Shared,
     recorder: Recorder,
     grace: Duration,
     cancel_grace: Duration,
     background: Vec<AbortOnDropHandle<()>>,
-}
-
-struct Handle {
-    commands: mpsc::Sender<Command>,
-    status: watch::Receiver<Status>,
 }
 
 /// What all drivers share.
@@ -296,6 +292,7 @@ impl RunningWorker {
         let spawn = |task| AbortOnDropHandle::new(task);
         RunningWorker {
             jobs: BTreeMap::new(),
+            leave: watch::Sender::new(None),
             drivers: JoinSet::new(),
             shared: Shared { link, clock, clock_steps },
             recorder: Recorder::new(),
@@ -307,7 +304,6 @@ impl RunningWorker {
 
     fn add(&mut self, job: Job, worker: &Worker, zone: &Zone) {
         let name: Arc<str> = job.name().into();
-        let (commands, inbox) = mpsc::channel(4);
         let (status, status_reader) = watch::channel(Status::default());
         let Shared { link, clock, clock_steps } = self.shared.clone();
         let local = Local { spec: job.spec, class: job.class, zone: zone.clone() };
@@ -318,17 +314,17 @@ impl RunningWorker {
             clock,
             link,
             clock_steps,
-            commands: inbox,
+            leave: self.leave.subscribe(),
             recorder: self.recorder.clone(),
             status,
         });
         self.drivers.spawn(Box::new(driver).run());
-        self.jobs.insert(name, Handle { commands, status: status_reader });
+        self.jobs.insert(name, status_reader);
     }
 
     async fn await_registration(&mut self) -> Result<(), Error> {
-        for (name, handle) in &mut self.jobs {
-            let settled = handle.status.wait_for(|status| status.phase != Phase::Starting).await;
+        for (name, status) in &mut self.jobs {
+            let settled = status.wait_for(|status| status.phase != Phase::Starting).await;
             if let Ok(status) = settled
                 && let Phase::Stopped(reason) = &status.phase
             {
@@ -351,8 +347,8 @@ impl RunningWorker {
     /// The jobs, in the order of their names, as they are now.
     pub fn jobs(&self) -> impl Iterator<Item = JobState> {
         let now = self.shared.clock.now().wall;
-        self.jobs.iter().map(move |(name, handle)| {
-            let status = handle.status.borrow();
+        self.jobs.iter().map(move |(name, status)| {
+            let status = status.borrow();
             JobState {
                 name: name.clone(),
                 schedule: status.schedule.as_ref().map(|it| it.cron().describe()),
@@ -378,10 +374,7 @@ impl RunningWorker {
 
     /// Stops firing, lets running shards end, cancels those that do not in time, and leaves the registry clean.
     pub async fn shutdown(mut self) {
-        for handle in self.jobs.values() {
-            // A job that has ended already needs no telling.
-            handle.commands.send(Command::Leave { grace: self.grace }).await.ok();
-        }
+        self.leave.send_replace(Some(self.grace));
         let limit = self.grace + self.cancel_grace + LEAVE_LIMIT;
         let drained =
             tokio::time::timeout(limit, async { while self.drivers.join_next().await.is_some() {} });

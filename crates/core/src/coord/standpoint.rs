@@ -68,12 +68,13 @@ impl<'a> Standpoint<'a> {
     }
 
     pub(super) fn item(&self, item: u32) -> Option<&'a Item> {
-        self.view.items.get(&item)
+        self.view.items.get(&item).map(|it| &**it)
     }
 
     /// The items that are ours to run, within the job's number of items.
     pub(super) fn my_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
         let known = self.view.items.range(..self.plan.spec.sharding_total_count);
+        let known = known.map(|(item, state)| (item, &**state));
         known.filter(|(item, state)| self.sees.covers(**item) && self.is_mine(state))
     }
 
