@@ -83,25 +83,19 @@ fn excuse_for_run(case: &Case<'_>, spec: &JobSpec, run: &UserRun, at: Ms, itself
     if !busy {
         return Some(format!("run {} makes up for it, though nothing was on before", run.id));
     }
-    if run.source == Source::Schedule && !itself && spec.misfire {
-        return Some(format!("run {} of a later fire swallowed it", run.id));
+    let bound = 1_000 + 2 * case.clock_error() + 12 * case.history.scenario.latency.1;
+    let before = case.jobs[run.job].runs.iter();
+    let before = before.filter(|it| it.instance.process == run.instance.process && it.round < run.round);
+    let free =
+        before.filter_map(|it| it.over()).filter(|over| *over <= run.started).max().unwrap_or_default();
+    if run.source == Source::Schedule && spec.misfire {
+        // It is lawful only if the later fire came before the replay of this one could begin.
+        let due = run.nominal.map_or(0, |it| case.true_time(it)).unsigned_abs();
+        return (free + bound < due).then(|| format!("run {} of a later fire swallowed it", run.id));
     }
-    if run.source == Source::Misfire && spec.misfire {
-        let before = case.jobs[run.job]
-            .runs
-            .iter()
-            .filter(|it| it.instance.process == run.instance.process && it.round < run.round)
-            .filter_map(|it| it.over())
-            .filter(|over| *over <= run.started)
-            .max()
-            .unwrap_or_default();
-        let bound = 1_000 + 2 * case.clock_error() + 12 * case.history.scenario.latency.1;
-        let due = before.max(at);
-        if run.started > due + bound {
-            return Some(format!("run {} makes up for it only {} ms later", run.id, run.started - due));
-        }
-    }
-    None
+    let late = run.started.saturating_sub(free.max(at));
+    let slow = run.source == Source::Misfire && late > bound;
+    slow.then(|| format!("run {} makes up for it only {late} ms later", run.id))
 }
 
 fn excuse_for_skip(
