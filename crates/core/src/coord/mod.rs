@@ -308,6 +308,8 @@ pub struct Coordinator {
     stopped: bool,
     /// Transactions under way, with what to record when they are done.
     pending: BTreeMap<Slot, Vec<Event>>,
+    /// Those of them that nobody knows the fate of.
+    unknown: BTreeSet<Slot>,
     backoff: BTreeMap<Slot, Backoff>,
     run: Run,
     next_round: u64,
@@ -354,6 +356,7 @@ impl Coordinator {
             leaving: None,
             stopped: false,
             pending: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             backoff: BTreeMap::new(),
             run: Run::Idle,
             next_round: 1,
@@ -442,12 +445,15 @@ impl Coordinator {
             self.abandon_round(out);
             self.registered = false;
         }
+        // What was lost is in the view by now, or never will be. What was sent since the view was asked for
+        // is not in it yet, and will be answered.
+        let stays = self.connected && same_session;
+        let unknown = std::mem::take(&mut self.unknown);
+        self.pending.retain(|slot, _| stays && !unknown.contains(slot));
+        self.backoff.clear();
         self.me = me;
         self.view = View::new(nodes);
         self.connected = true;
-        // What was under way is in the view by now, or never will be.
-        self.pending.clear();
-        self.backoff.clear();
     }
 
     /// Our marks are no longer ours. What still runs here is told to stop, and kept apart until it has.
@@ -470,6 +476,7 @@ impl Coordinator {
         match verdict {
             Verdict::Done => {
                 self.backoff.remove(&slot);
+                self.unknown.remove(&slot);
                 let told = self.pending.remove(&slot).unwrap_or_default();
                 out.extend(told.into_iter().map(Effect::Record));
             }
@@ -481,7 +488,10 @@ impl Coordinator {
                 backoff.retry_at = self.now.mono + if backoff.refusals == 0 { Duration::ZERO } else { wait };
                 backoff.refusals += 1;
             }
-            Verdict::Unknown if self.pending.contains_key(&slot) => out.push(Effect::Resync),
+            Verdict::Unknown if self.pending.contains_key(&slot) => {
+                self.unknown.insert(slot);
+                out.push(Effect::Resync);
+            }
             Verdict::Unknown => {}
         }
     }

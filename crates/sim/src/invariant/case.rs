@@ -148,6 +148,24 @@ impl<'a> Case<'a> {
         word.filter(|(when, _)| *when == 0 || when + margin <= at).map(|it| it.1)
     }
 
+    /// Somebody lives who has the job and may work on it.
+    pub(super) fn anybody_may_work(&self, job: usize, at: Ms) -> bool {
+        let mut hosts: BTreeMap<ProcessId, usize> = BTreeMap::new();
+        let mut disabled: BTreeSet<usize> = BTreeSet::new();
+        for (_, fact) in self.history.facts.iter().take_while(|it| it.0 <= at) {
+            match fact {
+                Fact::Born(process, host) => drop(hosts.insert(*process, *host)),
+                Fact::Died(process) | Fact::Left(process) => drop(hosts.remove(process)),
+                Fact::Stopped(instance, j, _) if *j == job => drop(hosts.remove(&instance.process)),
+                Fact::Server(j, host, true) if *j == job => drop(disabled.remove(host)),
+                Fact::Server(j, host, false) if *j == job => drop(disabled.insert(*host)),
+                Fact::Exists(j, false) if *j == job => disabled.clear(),
+                _ => {}
+            }
+        }
+        hosts.values().any(|it| !disabled.contains(it))
+    }
+
     /// The recorded skip of an unmonitored job names no items.
     pub(super) fn skips_unnamed(&self, job: usize, nominal: Timestamp) -> bool {
         self.jobs[job].events.iter().any(|(_, _, event)| {

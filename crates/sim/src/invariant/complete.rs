@@ -23,6 +23,9 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
     let error = case.clock_error();
     for job in 0..case.jobs.len() {
         let Some((spec, fires)) = case.fires(job, stretch) else { continue };
+        if !case.anybody_may_work(job, stretch.0) {
+            continue;
+        }
         // A fire near the end may be waiting for a round that is still on.
         let busy_for = case.history.scenario.jobs[job].longest_run() + 5_000 + 2 * error;
         let judged = fires.iter().filter(|it| it.0 >= stretch.0 + error && it.0 + busy_for <= stretch.1);

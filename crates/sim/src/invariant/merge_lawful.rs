@@ -69,39 +69,27 @@ fn exaggerates(case: &Case<'_>, run: &UserRun, found: &mut Vec<Violation>) {
 
 /// What is wrong with a run that settled a fire.
 fn excuse_for_run(case: &Case<'_>, spec: &JobSpec, run: &UserRun, at: Ms, itself: bool) -> Option<String> {
-    let busy = case.is_busy(run.job, run.instance.process, at);
-    // Its own run does not count.
-    let busy = busy
-        && case.jobs[run.job].runs.iter().any(|it| {
-            it.instance.process == run.instance.process
-                && it.round < run.round
-                && it.over().is_none_or(|over| over + 4_000 >= at)
-        });
     if itself && run.source == Source::Schedule {
         return None;
     }
-    if !busy {
+    // What may have kept the item from running: what its instance ran, or who had the item before.
+    let here = |it: &UserRun| it.round < run.round && it.instance.process == run.instance.process;
+    let in_the_way = |it: &&&UserRun| here(it) || (it.item == run.item && it.id < run.id);
+    let mut others = case.jobs[run.job].runs.iter().filter(in_the_way);
+    if !others.any(|it| it.over().is_none_or(|over| over + 4_000 >= at)) {
         return Some(format!("run {} makes up for it, though nothing was on before", run.id));
     }
-    if run.source == Source::Schedule && !itself && spec.misfire {
-        return Some(format!("run {} of a later fire swallowed it", run.id));
+    let bound = 1_000 + 2 * case.clock_error() + 12 * case.history.scenario.latency.1;
+    let others = case.jobs[run.job].runs.iter().filter(in_the_way).filter_map(|it| it.over());
+    let free = others.filter(|over| *over <= run.started).max().unwrap_or_default();
+    if run.source == Source::Schedule && spec.misfire {
+        // It is lawful only if the later fire came before the replay of this one could begin.
+        let due = run.nominal.map_or(0, |it| case.true_time(it)).unsigned_abs();
+        return (free + bound < due).then(|| format!("run {} of a later fire swallowed it", run.id));
     }
-    if run.source == Source::Misfire && spec.misfire {
-        let before = case.jobs[run.job]
-            .runs
-            .iter()
-            .filter(|it| it.instance.process == run.instance.process && it.round < run.round)
-            .filter_map(|it| it.over())
-            .filter(|over| *over <= run.started)
-            .max()
-            .unwrap_or_default();
-        let bound = 1_000 + 2 * case.clock_error() + 12 * case.history.scenario.latency.1;
-        let due = before.max(at);
-        if run.started > due + bound {
-            return Some(format!("run {} makes up for it only {} ms later", run.id, run.started - due));
-        }
-    }
-    None
+    let late = run.started.saturating_sub(free.max(at));
+    let slow = run.source == Source::Misfire && late > bound;
+    slow.then(|| format!("run {} makes up for it only {late} ms later", run.id))
 }
 
 fn excuse_for_skip(
@@ -116,7 +104,9 @@ fn excuse_for_skip(
     let lawful = match why {
         Skip::Overrun => !spec.misfire && busy,
         Skip::ItemDisabled => true,
-        Skip::ServerDisabled | Skip::TooLate | Skip::ClockOff | Skip::NoItems => false,
+        // An item that runs, and those that began with it, are not moved until they have ended.
+        Skip::ServerDisabled => busy || !case.anybody_may_work(job, at),
+        Skip::TooLate | Skip::ClockOff | Skip::NoItems => false,
     };
     (!lawful).then(|| format!("it was skipped because {why}"))
 }
