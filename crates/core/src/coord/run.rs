@@ -142,8 +142,11 @@ fn idle(at: &Standpoint<'_>) -> Step {
         (Source::Trigger, None)
     } else if at.due.is_some() {
         (Source::Schedule, at.due)
-    } else if at.passed.is_some() && !at.view.necessary && !select(at, Source::Misfire, at.passed).is_empty()
+    } else if (at.passed.is_some() || at.plan.schedule.is_none())
+        && !at.view.necessary
+        && !select(at, Source::Misfire, at.passed).is_empty()
     {
+        // Without a schedule there are no fires to miss: it is a request that was handed on.
         (Source::Misfire, at.passed)
     } else {
         return Step::stay();
