@@ -68,9 +68,11 @@ pub(super) fn forget(at: &Standpoint<'_>) -> Option<Move> {
 }
 
 /// Marks of ours that no run of ours explains, left by an answer that was lost; and items that we took over
-/// and must not run, because somebody disabled them since.
+/// and must not run, because somebody disabled them since. Usually marks go when their round ends, all at
+/// once. When the assignment is about to change, those of ended items go before, so that nobody waits for a
+/// slow one to get a quick one.
 pub(super) fn drop_leftovers(at: &Standpoint<'_>) -> Option<Move> {
-    let current = at.run.items();
+    let current = if at.view.necessary { at.run.unfinished() } else { at.run.items() };
     let mut ops = Vec::new();
     for (&item, state) in at.view.items.iter().filter(|(item, _)| !current.contains(item)) {
         let runs = state.running.as_ref().is_some_and(|it| it.by == at.me);

@@ -401,9 +401,11 @@ impl Coordinator {
         if self.stopped {
             return Wakeup::default();
         }
-        let cancel = self.leaving.as_ref().filter(|_| !self.told_to_cancel).map(|it| it.cancel_at);
+        let cancels = matches!(self.run, Run::Running { .. }) && !self.told_to_cancel;
+        let cancel = self.leaving.as_ref().filter(|_| cancels).map(|it| it.cancel_at);
         let retry = self.backoff.values().map(|it| it.retry_at).filter(|at| *at > self.now.mono).min();
-        let patience = self.waiting_since.map(|since| since + PATIENCE);
+        // Nobody can act on it without a connection: waking up for it would be waking up for ever.
+        let patience = self.waiting_since.filter(|_| self.connected).map(|since| since + PATIENCE);
         let reconcile = self.reconcile_at.filter(|_| self.connected);
         let mono = [cancel, retry, patience, reconcile].into_iter().flatten().min();
         Wakeup { wall: self.next_fire.filter(|_| self.leaving.is_none()), mono }

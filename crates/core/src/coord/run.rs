@@ -362,6 +362,14 @@ impl Run {
         self.round().map(|it| it.items.clone()).unwrap_or_default()
     }
 
+    /// The items of the current round that have not ended.
+    pub(super) fn unfinished(&self) -> BTreeSet<u32> {
+        match self {
+            Run::Running { left, .. } => left.clone(),
+            Run::Idle | Run::Sharding { .. } | Run::Beginning { .. } | Run::Completing { .. } => self.items(),
+        }
+    }
+
     /// The items of a round for a fire that is being claimed.
     pub(super) fn beginning(&self) -> BTreeSet<u32> {
         match self {

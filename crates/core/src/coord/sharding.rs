@@ -53,13 +53,22 @@ pub(super) fn gap<'a>(at: &Standpoint<'a>) -> Gap<'a> {
 }
 
 fn wanted<'a>(at: &Standpoint<'a>, total: u32) -> BTreeMap<u32, &'a str> {
-    let available = at.view.available();
+    let available = unhindered(at);
     if at.plan.spec.static_sharding
         && let Some(owners) = complete_owners(at.view, total)
     {
         return with_replacements(owners, &available);
     }
     assignment(at.plan.strategy.as_ref(), &available, &at.plan.spec.job_name, total)
+}
+
+/// Who gets work: all that are available but those who are stuck with an item that was given up. They could
+/// not begin what they get.
+fn unhindered<'a>(at: &Standpoint<'a>) -> Vec<&'a str> {
+    let marks = at.gave_up.iter().filter_map(|item| at.item(*item)?.running.as_ref());
+    let stuck: BTreeSet<&str> = marks.map(|it| it.by.as_str()).collect();
+    let (stuck, free): (Vec<_>, Vec<_>) = at.view.available().into_iter().partition(|id| stuck.contains(id));
+    if free.is_empty() { stuck } else { free }
 }
 
 /// The owners of all items, if these are as many as there should be.
