@@ -42,6 +42,7 @@ fn test() -> Result<()> {
     verify()?;
     cargo(&["test", "--workspace", "--all-features", "--all-targets", "--no-fail-fast"])?;
     cargo(&["test", "--workspace", "--all-features", "--doc"])?;
+    cargo(&["run", "--quiet", "--package", "elasticjob", "--example", "failover"])?;
     sim(&["--seeds", SEEDS])
 }
 
