@@ -254,7 +254,7 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
             let mark = Node::Running(item);
             // A mark that outlives us tells others that we died.
             ops.push(if at.fails_over() { mark.create(at.me) } else { mark.create_ephemeral(at.me) });
-            ops.extend(advance_cursor(round, item, state));
+            ops.extend(advance_cursor(at, round, item, state));
         }
         ops.extend((round.makes_up() && state.misfire).then(|| Node::Misfire(item).delete()));
         // Whoever runs it now does what was to be taken over.
@@ -271,11 +271,13 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
     ops
 }
 
-fn advance_cursor(round: &Round, item: u32, state: &Item) -> Option<Op> {
+/// A cursor does not go back, unless nobody believes it: one that a wrong clock wrote far ahead would keep the
+/// item from running when its time comes near.
+fn advance_cursor(at: &Standpoint<'_>, round: &Round, item: u32, state: &Item) -> Option<Op> {
     let node = Node::Cursor(item);
     match (round.source, state.cursor) {
         (Source::Schedule | Source::Misfire, Some(it)) => {
-            Some(node.set_at(it.version, write_fire(round.nominal.max(it.at))))
+            Some(node.set_at(it.version, write_fire(round.nominal.max(at.cursor(state)))))
         }
         (Source::Schedule | Source::Misfire, None) => Some(node.create(write_fire(round.nominal))),
         (Source::Trigger, Some(it)) => Some(node.is_at(it.version)),

@@ -35,7 +35,7 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
                 let in_time = known.is_some_and(|it| it.at <= at + busy_for);
                 let excused = case.item_disabled(job, item, *at, 0) != Some(false)
                     || (spec.static_sharding && nobody_is_idle(case, job, stretch))
-                    || is_running(case, job, item, *at, at + busy_for)
+                    || is_stuck(case, job, *at, at + busy_for)
                     || case.skips_unnamed(job, *fire);
                 if !in_time && !excused {
                     let what = format!("job {job}: nothing is known of item {item} at {fire}");
@@ -64,11 +64,9 @@ fn nobody_is_idle(case: &Case<'_>, job: usize, stretch: (Ms, Ms)) -> bool {
     idle.is_empty()
 }
 
-/// A run that does not end keeps its item, and everything else of its round, from running.
-fn is_running(case: &Case<'_>, job: usize, item: u32, at: Ms, until: Ms) -> bool {
+/// A run that does not end keeps its instance from running anything else, also what it is given since.
+fn is_stuck(case: &Case<'_>, job: usize, at: Ms, until: Ms) -> bool {
     let until = until.min(case.history.scenario.ends_at) - 3_000;
-    let endless = |run: &&&UserRun| run.started <= at && run.over().is_none_or(|over| over > until);
-    let latest = case.jobs[job].runs.iter().rfind(|it| it.item == item && it.started <= at);
-    let mut stuck = case.jobs[job].runs.iter().filter(endless);
-    stuck.any(|it| it.item == item || latest.is_some_and(|run| run.instance == it.instance))
+    let endless = |run: &&UserRun| run.started <= at && run.over().is_none_or(|over| over > until);
+    case.jobs[job].runs.iter().any(endless)
 }

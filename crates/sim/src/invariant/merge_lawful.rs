@@ -105,7 +105,7 @@ fn excuse_for_skip(
         Skip::Overrun => !spec.misfire && busy,
         Skip::ItemDisabled => true,
         // An item that runs, and those that began with it, are not moved until they have ended.
-        Skip::ServerDisabled => busy || !case.anybody_may_work(job, at),
+        Skip::ServerDisabled => busy || spec.static_sharding || !case.anybody_may_work(job, at),
         Skip::TooLate | Skip::ClockOff | Skip::NoItems => false,
     };
     (!lawful).then(|| format!("it was skipped because {why}"))
