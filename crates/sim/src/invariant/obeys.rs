@@ -63,8 +63,9 @@ fn was_ended(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
     if gone.is_some_and(|it| !it.1 && it.0 + news <= run.started) {
         return Some(format!("job {}: item {} runs though the job was removed", run.job, run.item));
     }
+    // One whose session ended at the same time cannot know: its node would be gone in any case.
     let shut_down = case.history.facts.iter().any(|it| {
-        matches!(it.1, Fact::ShutDown(j, instance) if j == run.job && instance.process == run.instance.process)
+        matches!(it.1, Fact::ShutDown(j, instance) if j == run.job && instance == run.instance)
             && it.0 + news <= run.started
     });
     shut_down.then(|| format!("job {}: item {} runs though it was shut down there", run.job, run.item))
