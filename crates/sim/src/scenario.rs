@@ -212,7 +212,7 @@ impl Scenario {
             Deed::ClockStep(_, by) => by.unsigned_abs(),
             _ => 0,
         });
-        steps.max().unwrap_or_default().min(3_600_000)
+        steps.sum::<Ms>().min(3_600_000)
     }
 
     /// The time of day, as a clock that is right shows it.

@@ -165,7 +165,10 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
     if pending && !at.leaving && !at.view.available().is_empty() {
         return Step::stay();
     }
-    let items = if pending || at.leaving { BTreeSet::new() } else { select(at, source, nominal) };
+    // While we waited the schedule may have changed; what the old one fired is forgotten.
+    let stands = nominal.is_none_or(|fire| at.is_fire(fire));
+    let may_go_on = stands && !pending && !at.leaving;
+    let items = if may_go_on { select(at, source, nominal) } else { BTreeSet::new() };
     if !items.is_empty() {
         let round = Round::new(at, source, nominal, items);
         return Step::go(Run::Beginning { round, asked: None });

@@ -27,7 +27,14 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
             continue;
         }
         // A fire near the end may be waiting for a round that is still on.
-        let busy_for = case.history.scenario.jobs[job].longest_run() + 5_000 + 2 * error;
+        let asked = case.history.facts.iter().filter(|it| {
+            matches!(it.1, Fact::Triggered(j, _) if j == job)
+                && stretch.0 <= it.0 + 60_000
+                && it.0 <= stretch.1
+        });
+        // What was asked for by hand goes first.
+        let rounds = 1 + asked.count() as Ms;
+        let busy_for = rounds * case.history.scenario.jobs[job].longest_run() + 5_000 + 2 * error;
         let judged = fires.iter().filter(|it| it.0 >= stretch.0 + error && it.0 + busy_for <= stretch.1);
         for (at, fire) in judged {
             for item in 0..spec.sharding_total_count {
