@@ -164,6 +164,11 @@ impl<'a> Case<'a> {
 
     /// Somebody lives who has the job and may work on it.
     pub(super) fn anybody_may_work(&self, job: usize, at: Ms) -> bool {
+        !self.able(job, at).is_empty()
+    }
+
+    /// Who lives, has the job and may work on it.
+    pub(super) fn able(&self, job: usize, at: Ms) -> BTreeSet<ProcessId> {
         let mut hosts: BTreeMap<ProcessId, usize> = BTreeMap::new();
         let mut disabled: BTreeSet<usize> = BTreeSet::new();
         for (_, fact) in self.history.facts.iter().take_while(|it| it.0 <= at) {
@@ -177,7 +182,7 @@ impl<'a> Case<'a> {
                 _ => {}
             }
         }
-        hosts.values().any(|it| !disabled.contains(it))
+        hosts.into_iter().filter(|it| !disabled.contains(&it.1)).map(|it| it.0).collect()
     }
 
     /// The recorded skip of an unmonitored job names no items.

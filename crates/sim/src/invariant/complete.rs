@@ -1,11 +1,9 @@
 //! Every fire of every item has an outcome: it ran, it was merged into a later one, or it was skipped and
 //! somebody recorded why.
 
-use std::collections::BTreeSet;
-
 use super::Violation;
 use super::case::Case;
-use crate::history::{Fact, ProcessId, UserRun};
+use crate::history::{Fact, UserRun};
 use crate::scenario::Ms;
 
 pub(super) const SENTENCE: &str =
@@ -56,15 +54,7 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
 /// Static sharding keeps a dead owner's items for whoever replaces it, and does not give them to one who has
 /// items already.
 fn nobody_is_idle(case: &Case<'_>, job: usize, stretch: (Ms, Ms)) -> bool {
-    let mut idle: BTreeSet<ProcessId> = BTreeSet::new();
-    for (_, fact) in case.history.facts.iter().take_while(|it| it.0 <= stretch.0) {
-        match fact {
-            Fact::Born(process, _) => drop(idle.insert(*process)),
-            Fact::Died(process) | Fact::Left(process) => drop(idle.remove(process)),
-            Fact::Stopped(instance, j, _) if *j == job => drop(idle.remove(&instance.process)),
-            _ => {}
-        }
-    }
+    let mut idle = case.able(job, stretch.0);
     for run in case.jobs[job].runs.iter().filter(|it| stretch.0 <= it.started && it.started <= stretch.1) {
         idle.remove(&run.instance.process);
     }
