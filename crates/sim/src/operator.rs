@@ -58,12 +58,13 @@ impl World {
             return;
         };
         self.write_as_operator(job, &[Node::Config.set("shardingTotalCount: many\n")]);
-        self.point("bad document");
+        self.see(Fact::Fault("bad document", true));
         let wait = self.rng.range(1_000..=15_000).min(self.scenario.healed_at.saturating_sub(self.now + 500));
         self.after(wait, Event::PutBack(job, spec.to_yaml()));
     }
 
     pub(crate) fn put_back(&mut self, job: usize, text: String) {
+        self.see(Fact::Fault("bad document", false));
         if self.exists(job, &Node::Config) {
             self.write_as_operator(job, &[Node::Config.set(text)]);
         }

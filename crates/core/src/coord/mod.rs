@@ -669,7 +669,8 @@ impl Coordinator {
             }
             moved |= self.advance_run(out);
             if !moved {
-                self.overran &= !self.is_free(Slot::Misfire);
+                // Items of a round that begins are not judged yet.
+                self.overran &= !self.is_free(Slot::Misfire) || matches!(self.run, Run::Beginning { .. });
                 return;
             }
         }
