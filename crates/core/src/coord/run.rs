@@ -364,11 +364,15 @@ impl Run {
         self.round().map(|it| it.items.clone()).unwrap_or_default()
     }
 
-    /// The items of the current round that have not ended.
+    /// The items of the current round that have not ended. When all have, the round itself ends.
     pub(super) fn unfinished(&self) -> BTreeSet<u32> {
         match self {
-            Run::Running { left, .. } => left.clone(),
-            Run::Idle | Run::Sharding { .. } | Run::Beginning { .. } | Run::Completing { .. } => self.items(),
+            Run::Running { left, .. } if !left.is_empty() => left.clone(),
+            Run::Idle
+            | Run::Sharding { .. }
+            | Run::Beginning { .. }
+            | Run::Running { .. }
+            | Run::Completing { .. } => self.items(),
         }
     }
 
