@@ -154,6 +154,7 @@ fn idle(at: &Standpoint<'_>) -> Step {
 /// The fire that marked items run for: the last one, by our clock or by that of whoever noted it. A mark whose
 /// fire is settled was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands
 /// for no fire.
+#[expect(clippy::option_option, reason = "no fire is not the same as nothing to make up for")]
 fn to_make_up_for(at: &Standpoint<'_>) -> Option<Option<Timestamp>> {
     let noted = at.my_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
     let fires = [at.passed.max(noted), None];
@@ -377,11 +378,15 @@ impl Run {
         self.round().map(|it| it.items.clone()).unwrap_or_default()
     }
 
-    /// The items of the current round that have not ended.
+    /// The items of the current round that have not ended. When all have, the round itself ends.
     pub(super) fn unfinished(&self) -> BTreeSet<u32> {
         match self {
-            Run::Running { left, .. } => left.clone(),
-            Run::Idle | Run::Sharding { .. } | Run::Beginning { .. } | Run::Completing { .. } => self.items(),
+            Run::Running { left, .. } if !left.is_empty() => left.clone(),
+            Run::Idle
+            | Run::Sharding { .. }
+            | Run::Beginning { .. }
+            | Run::Running { .. }
+            | Run::Completing { .. } => self.items(),
         }
     }
 
