@@ -2,12 +2,15 @@
 //!
 //! It is the only place that knows both the coordinator and a session.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
 use elasticjob_core::event::{Event, StopReason};
+use elasticjob_core::node::Node;
 use elasticjob_cron::Schedule;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
@@ -109,8 +112,28 @@ impl Driver {
         }
     }
 
-    /// Runs until the job ends here. Boxed, because a future holds what it takes by value twice.
-    pub(crate) async fn run(mut self: Box<Self>) -> StopReason {
+    /// Runs until the job ends here. A panic, as of a user's strategy, ends this job and no other: it leaves the
+    /// registry, so that its peers do not wait for it.
+    pub(crate) async fn run(self: Box<Self>) -> StopReason {
+        let (job, root, link, status) =
+            (self.job.clone(), self.root.clone(), self.link.clone(), self.status.clone());
+        let panic = match AssertUnwindSafe(self.work()).catch_unwind().await {
+            Ok(reason) => return reason,
+            Err(panic) => crate::executor::panic_text(panic.as_ref()),
+        };
+        tracing::error!(job = &*job, "broken: {panic}");
+        if let Some(connection) = link.current() {
+            let gone = vec![Node::Instance(connection.id.to_string()).delete()];
+            // If it is not there, or the session has ended, nobody waits for us either.
+            connection.session.commit(&root, gone).await.ok();
+        }
+        let reason = StopReason::Broken(panic);
+        status.send_modify(|it| it.phase = Phase::Stopped(reason.clone()));
+        reason
+    }
+
+    /// Boxed, because a future holds what it takes by value twice.
+    async fn work(mut self: Box<Self>) -> StopReason {
         self.follow_link();
         loop {
             let happened = self.wait().await;

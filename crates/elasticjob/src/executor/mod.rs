@@ -2,6 +2,7 @@
 
 mod script;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
@@ -168,12 +169,15 @@ fn outcome_of(result: std::thread::Result<Result<(), JobError>>, cancel: &Cancel
         Ok(Ok(())) => Outcome::Succeeded,
         Ok(Err(_)) if cancel.is_cancelled() => Outcome::Cancelled,
         Ok(Err(error)) => Outcome::Failed(with_causes(error.as_ref())),
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            Outcome::Failed(format!("panicked: {}", text.unwrap_or_else(|| "(no text)".to_owned())))
-        }
+        Err(panic) => Outcome::Failed(panic_text(panic.as_ref())),
     }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("(no text)"))
 }
 
 fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
