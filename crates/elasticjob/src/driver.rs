@@ -9,6 +9,7 @@ use std::time::Duration;
 use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
 use elasticjob_core::event::{Event, StopReason};
 use elasticjob_core::node::Node;
+use elasticjob_core::view::View;
 use elasticjob_cron::Schedule;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -123,9 +124,7 @@ impl Driver {
         };
         tracing::error!(job = &*job, "broken: {panic}");
         if let Some(connection) = link.current() {
-            let gone = vec![Node::Instance(connection.id.to_string()).delete()];
-            // If it is not there, or the session has ended, nobody waits for us either.
-            connection.session.commit(&root, gone).await.ok();
+            clean_up(&connection, &root).await;
         }
         let reason = StopReason::Broken(panic);
         status.send_modify(|it| it.phase = Phase::Stopped(reason.clone()));
@@ -283,6 +282,16 @@ impl Driver {
         }
         let next_fire = self.coordinator.next_fire();
         self.recorder.record(Record { at: now.wall, job: self.job.clone(), event, next_fire });
+    }
+}
+
+/// Removes what says that this instance takes part in the job, while its session goes on for other jobs.
+async fn clean_up(connection: &Connection, root: &str) {
+    let Ok(nodes) = connection.session.read(root).await else { return };
+    let ours = View::new(&nodes).nodes_of(&connection.id);
+    let gone: Vec<Op> = ours.iter().map(Node::delete).collect();
+    if let Err(error) = connection.session.commit(root, gone).await {
+        tracing::error!("{root} still counts this instance, until its session ends: {error}");
     }
 }
 
