@@ -90,8 +90,17 @@ impl<'a> Case<'a> {
 
     /// The configurations that somebody who starts something at this time may have gone by.
     pub(super) fn configs_around(&self, job: usize, at: Ms) -> impl Iterator<Item = &'a JobSpec> {
-        let from = at.saturating_sub(self.history.scenario.news_time());
-        self.jobs[job].between(from, at)
+        self.configs_between(job, at, at)
+    }
+
+    /// The same, for somebody who decided at some time in between.
+    pub(super) fn configs_between(
+        &self,
+        job: usize,
+        from: Ms,
+        until: Ms,
+    ) -> impl Iterator<Item = &'a JobSpec> {
+        self.jobs[job].between(from.saturating_sub(self.history.scenario.news_time()), until)
     }
 
     /// A document that cannot be used stood then. Who had not seen the one before it goes by an older one.
