@@ -15,18 +15,23 @@ pub(super) fn collect_crashed(at: &Standpoint<'_>) -> Option<Move> {
     if !at.leads() {
         return None;
     }
-    let dead = |state: &Item| {
-        let running = state.running.as_ref().is_some_and(|it| !at.view.is_alive(&it.by));
-        (running, state.failovering.as_ref().is_some_and(|id| !at.view.is_alive(id)))
-    };
+    let dead = |id: Option<&String>| id.is_some_and(|id| !at.view.is_alive(id));
     let mut queued = BTreeSet::new();
     let mut ops = vec![Node::Leader.exists()];
-    let found = at.view.items.iter().map(|(item, state)| (*item, state, dead(state)));
-    for (item, state, (running, failovering)) in found.filter(|it| it.2 != (false, false)).take(CHUNK) {
-        ops.extend(failovering.then(|| Node::Failovering(item).delete()));
-        ops.extend(running.then(|| Node::Running(item).delete()));
+    for (&item, state) in &at.view.items {
+        let marks = [
+            (dead(state.running.as_ref().map(|it| &it.by)), Node::Running(item)),
+            // It goes with its session, but an operator may have ended the job alone.
+            (dead(state.failover.as_ref()), Node::Failover(item)),
+            (dead(state.failovering.as_ref()), Node::Failovering(item)),
+        ];
+        if ops.len() >= CHUNK || marks.iter().all(|it| !it.0) {
+            continue; // What does not fit follows when this is done.
+        }
+        let taken = state.failover.is_some() && !marks[1].0;
+        ops.extend(marks.into_iter().filter(|it| it.0).map(|it| it.1.delete()));
         let wanted = at.fails_over() && item < at.plan.spec.sharding_total_count && !state.disabled;
-        if wanted && state.failover.is_none() && !at.view.crashed.contains(&item) {
+        if wanted && !taken && !at.view.crashed.contains(&item) {
             ops.push(Node::Crashed(item).create(""));
             queued.insert(item);
         }

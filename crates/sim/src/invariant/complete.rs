@@ -58,7 +58,13 @@ fn nobody_is_idle(case: &Case<'_>, job: usize, stretch: (Ms, Ms)) -> bool {
     for run in case.jobs[job].runs.iter().filter(|it| stretch.0 <= it.started && it.started <= stretch.1) {
         idle.remove(&run.instance.process);
     }
-    idle.is_empty()
+    // Whoever has nothing but disabled items is not idle either.
+    let disabled = case
+        .history
+        .facts
+        .iter()
+        .filter(|it| it.0 <= stretch.1 && matches!(it.1, Fact::Item(j, _, false) if j == job));
+    idle.len() <= disabled.count()
 }
 
 /// A run that does not end keeps its instance from running anything else, also what it is given since.
