@@ -6,7 +6,6 @@ use super::{CHUNK, Move, Standpoint};
 use crate::event::Event;
 use crate::node::{Latch, Node};
 use crate::tree::Op;
-use crate::view::Item;
 
 /// Removes the marks of the dead, and queues what they were running. Only the leader does: its place is tied
 /// to its session, so a leader that is one no longer cannot write either. If everybody cleaned up, a slow
