@@ -147,13 +147,17 @@ impl<'a> Case<'a> {
 
     /// A round of this job was on, on that process, about then.
     pub(super) fn is_busy(&self, job: usize, process: ProcessId, at: Ms) -> bool {
+        self.jobs[job].runs.iter().any(|it| it.instance.process == process && self.is_on(it, at))
+    }
+
+    /// The item ran about then, wherever.
+    pub(super) fn is_running(&self, job: usize, item: u32, at: Ms) -> bool {
+        self.jobs[job].runs.iter().any(|it| it.item == item && self.is_on(it, at))
+    }
+
+    fn is_on(&self, run: &UserRun, at: Ms) -> bool {
         let slack = 1_000 + self.clock_error() + 4 * self.history.scenario.latency.1;
-        let on = |run: &&&UserRun| {
-            run.instance.process == process
-                && run.started <= at + slack
-                && run.over().is_none_or(|over| over + slack >= at)
-        };
-        self.jobs[job].runs.iter().any(|run| on(&run))
+        run.started <= at + slack && run.over().is_none_or(|over| over + slack >= at)
     }
 
     /// An operator's word on an item, that has stood since before `at`, by `margin`, and still does.
