@@ -80,7 +80,8 @@ impl World {
 
     fn item(&mut self, job: usize, item: u32, on: bool) {
         let node = Node::Disabled(item);
-        let stands = self.exists(job, &Node::Owner(item));
+        let total = self.configs[job].as_ref().map_or(0, |it| it.sharding_total_count);
+        let stands = item < total && self.exists(job, &Node::Owner(item));
         let op = if on { node.delete() } else { node.create("") };
         if stands && self.exists(job, &node) == on && self.write_as_operator(job, &[op]) {
             self.see(Fact::Item(job, item, on));

@@ -90,8 +90,17 @@ impl<'a> Case<'a> {
 
     /// The configurations that somebody who starts something at this time may have gone by.
     pub(super) fn configs_around(&self, job: usize, at: Ms) -> impl Iterator<Item = &'a JobSpec> {
-        let from = at.saturating_sub(self.history.scenario.news_time());
-        self.jobs[job].between(from, at)
+        self.configs_between(job, at, at)
+    }
+
+    /// The same, for somebody who decided at some time in between.
+    pub(super) fn configs_between(
+        &self,
+        job: usize,
+        from: Ms,
+        until: Ms,
+    ) -> impl Iterator<Item = &'a JobSpec> {
+        self.jobs[job].between(from.saturating_sub(self.history.scenario.news_time()), until)
     }
 
     /// A document that cannot be used stood then. Who had not seen the one before it goes by an older one.
@@ -138,13 +147,17 @@ impl<'a> Case<'a> {
 
     /// A round of this job was on, on that process, about then.
     pub(super) fn is_busy(&self, job: usize, process: ProcessId, at: Ms) -> bool {
+        self.jobs[job].runs.iter().any(|it| it.instance.process == process && self.is_on(it, at))
+    }
+
+    /// The item ran about then, wherever.
+    pub(super) fn is_running(&self, job: usize, item: u32, at: Ms) -> bool {
+        self.jobs[job].runs.iter().any(|it| it.item == item && self.is_on(it, at))
+    }
+
+    fn is_on(&self, run: &UserRun, at: Ms) -> bool {
         let slack = 1_000 + self.clock_error() + 4 * self.history.scenario.latency.1;
-        let on = |run: &&&UserRun| {
-            run.instance.process == process
-                && run.started <= at + slack
-                && run.over().is_none_or(|over| over + slack >= at)
-        };
-        self.jobs[job].runs.iter().any(|run| on(&run))
+        run.started <= at + slack && run.over().is_none_or(|over| over + slack >= at)
     }
 
     /// An operator's word on an item, that has stood since before `at`, by `margin`, and still does.

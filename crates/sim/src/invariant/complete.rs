@@ -58,12 +58,18 @@ fn nobody_is_idle(case: &Case<'_>, job: usize, stretch: (Ms, Ms)) -> bool {
     for run in case.jobs[job].runs.iter().filter(|it| stretch.0 <= it.started && it.started <= stretch.1) {
         idle.remove(&run.instance.process);
     }
-    idle.is_empty()
+    // Whoever has nothing but disabled items is not idle either.
+    let disabled = case
+        .history
+        .facts
+        .iter()
+        .filter(|it| it.0 <= stretch.1 && matches!(it.1, Fact::Item(j, _, false) if j == job));
+    idle.len() <= disabled.count()
 }
 
 /// A run that does not end keeps its instance from running anything else, also what it is given since.
 fn is_stuck(case: &Case<'_>, job: usize, at: Ms, until: Ms) -> bool {
     let until = until.min(case.history.scenario.ends_at) - 3_000;
-    let endless = |run: &&UserRun| run.started <= at && run.over().is_none_or(|over| over > until);
+    let endless = |run: &&UserRun| run.started <= at + 5_000 && run.over().is_none_or(|over| over > until);
     case.jobs[job].runs.iter().any(endless)
 }

@@ -81,7 +81,9 @@ fn parameter_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
 fn schedule_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let nominal = run.nominal?;
     let just_before = nominal - jiff::SignedDuration::from_millis(1);
-    let mut known = case.configs_around(run.job, run.started).peekable();
+    // A fire that waited is one of the schedule that stood when it was due.
+    let due = case.true_time(nominal).max(0).unsigned_abs().min(run.started);
+    let mut known = case.configs_between(run.job, due, run.started).peekable();
     known.peek()?;
     let fires = known.filter_map(schedule).any(|it| it.next_after(just_before) == Some(nominal));
     (!fires && !case.in_doubt(run.started))
