@@ -753,7 +753,7 @@ impl Mirror {
                     }
                 }
             }
-            WatchEvent::Suspended => {}
+            WatchEvent::Suspended | WatchEvent::Sees(_) => {}
             WatchEvent::Ended => panic!("the session has ended"),
         }
     }
