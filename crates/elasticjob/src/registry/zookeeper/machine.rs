@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::mirror::{Mark, Mirror, Shared, Tag, absolute, relative};
-use super::transaction::{Attempt, Meaning, Transaction, step_path};
+use super::transaction::{Attempt, Context, Meaning, Transaction, step_path};
 use super::wire::{self, Acl, Ask, Malformed, Mode, Notification, Opcode, Packet, Step, Told, code, xid};
 use crate::registry::{CommitError, Entry, Focus, Op, RegistryError};
 
@@ -450,8 +450,12 @@ impl Machine {
                 Ok(())
             }
             Waiting::Commit(committing, attempt) => {
-                let results = if reader.is_empty() { Vec::new() } else { wire::read_multi(reader)? };
-                self.answered(committing, &attempt, head.error, &results, now)
+                let results = if reader.is_empty() { Ok(Vec::new()) } else { wire::read_multi(reader) };
+                let Ok(results) = results else {
+                    let _ = committing.reply.send(Err(CommitError::Unknown("the answer cannot be read".into())));
+                    return Err(Malformed.into());
+                };
+                self.answered(committing, &attempt, head, &results, now)
             }
             Waiting::Parents(mut committing, asks) => {
                 let answers = answers(head.error, asks.len(), reader)?;
@@ -523,19 +527,20 @@ impl Machine {
         &mut self,
         mut committing: Box<Committing>,
         attempt: &Attempt,
-        error: i32,
+        head: wire::Head,
         results: &[wire::Done],
         now: Instant,
     ) -> Result<(), Trouble> {
         self.count_own(attempt, -1);
-        let meaning = committing.transaction.read(attempt, error, results);
+        let context = Context { zxid: head.zxid, session: self.session, error: head.error };
+        let meaning = committing.transaction.read(attempt, context, results);
         let result = match meaning {
             Meaning::Done(nodes) => {
-                for (path, node) in &nodes {
+                for (path, left) in &nodes {
                     for id in Machine::mirrors_of(&self.roots, path) {
                         if let Some(mirror) = self.mirrors.get_mut(&id) {
                             self.touched.insert(id);
-                            mirror.own_done(path, node.as_ref());
+                            mirror.own_done(path, left);
                         }
                     }
                 }

@@ -12,6 +12,7 @@ use std::task::Waker;
 use elasticjob_core::node::Node as JobNode;
 use tokio::time::Instant;
 
+use super::transaction::Left;
 use super::wire::{Ask, Node, Told};
 use crate::registry::feed::Feed;
 use crate::registry::{Change, Entry, Focus};
@@ -546,11 +547,20 @@ impl Mirror {
     }
 
     /// A transaction of ours left this node so.
-    pub(super) fn own_done(&mut self, path: &str, node: Option<&Node>) {
+    pub(super) fn own_done(&mut self, path: &str, left: &Left) {
         let Some(path) = relative(&self.root, path) else { return };
-        let Some(place) = self.latest.get(path).copied().and_then(|it| self.place(it)) else { return };
-        if let Place::Own(path) = place {
-            *place = Place::Known(std::mem::take(path), node.cloned().map(Box::new));
+        let Some(number) = self.latest.get(path).copied() else { return };
+        let absolute = absolute(&self.root, path);
+        if let Some(place @ Place::Own(_)) = self.place(number) {
+            let path = path.to_owned();
+            match left {
+                Left::Gone => *place = Place::Known(path, None),
+                Left::Node(node) => *place = Place::Known(path, Some(Box::new(node.clone()))),
+                Left::Unread => {
+                    *place = Place::Asked(path);
+                    self.wants.push((Tag::Place(number), Ask::Data(absolute)));
+                }
+            }
         }
     }
 

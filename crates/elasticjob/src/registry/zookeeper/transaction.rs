@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::mirror::absolute;
 use super::wire::{Ask, Done, Mode, Node, Step, code, name};
-use crate::registry::{CommitError, Kind, Op};
+use crate::registry::{CommitError, Kind, Op, Stat};
 
 /// How often a transaction is tried with other parents: they may come and go meanwhile, but not for ever.
 const ATTEMPTS_MAX: u32 = 16;
@@ -33,7 +33,7 @@ pub(super) struct Attempt {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Done: this is what became of the nodes, the last word on each.
-    Done(Vec<(String, Option<Node>)>),
+    Done(Vec<(String, Left)>),
     /// Not done, and it never will be as it is.
     Refused(CommitError),
     /// Not done: a parent was missing or there already. It is to be tried again.
@@ -42,6 +42,24 @@ pub(super) enum Meaning {
     Look(Vec<Ask>),
     /// The session is over.
     Expired,
+}
+
+/// What a transaction left of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    Gone,
+    Node(Node),
+    /// It is there, but not all is known about it.
+    Unread,
+}
+
+/// What is known of a transaction as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context {
+    pub(super) zxid: i64,
+    pub(super) session: i64,
+    /// The error of the answer as a whole.
+    pub(super) error: i32,
 }
 
 impl Transaction {
@@ -110,8 +128,9 @@ impl Transaction {
         }
     }
 
-    /// What the server's results mean. `error` is that of the answer as a whole.
-    pub(super) fn read(&mut self, attempt: &Attempt, error: i32, results: &[Done]) -> Meaning {
+    /// What the server's results mean.
+    pub(super) fn read(&mut self, attempt: &Attempt, context: Context, results: &[Done]) -> Meaning {
+        let error = context.error;
         if error == code::SESSION_EXPIRED {
             return Meaning::Expired;
         }
@@ -128,7 +147,7 @@ impl Transaction {
             None if results.len() != attempt.steps.len() => {
                 Meaning::Refused(CommitError::Unknown("ZooKeeper's answer does not fit".into()))
             }
-            None => Meaning::Done(outcome(&attempt.steps, results)),
+            None => Meaning::Done(outcome(&attempt.steps, results, context)),
         }
     }
 
@@ -188,25 +207,36 @@ struct Draft {
 }
 
 /// What the steps left of each node, the last word on each.
-fn outcome(steps: &[Step], results: &[Done]) -> Vec<(String, Option<Node>)> {
+fn outcome(steps: &[Step], results: &[Done], context: Context) -> Vec<(String, Left)> {
+    // All steps of a transaction have one time, and some results say which.
+    let time = results.iter().find_map(|it| match it {
+        Done::Created { stat, .. } => stat.map(|it| it.modified),
+        Done::Set { stat, .. } => Some(stat.modified),
+        Done::Nothing | Done::Failed(_) => None,
+    });
+    let made = |data: &str, mode: Mode| {
+        let ephemeral = matches!(mode, Mode::Ephemeral | Mode::EphemeralSequential);
+        let created = u64::try_from(context.zxid).ok();
+        let Some((modified, created)) = time.zip(created) else { return Left::Unread };
+        let stat = Stat { created, version: 0, modified, ephemeral };
+        Left::Node(Node { data: data.to_owned(), stat, owner: if ephemeral { context.session } else { 0 } })
+    };
     let mut last: HashMap<&str, usize> = HashMap::new();
-    let mut nodes: Vec<(String, Option<Node>)> = Vec::new();
+    let mut nodes: Vec<(String, Left)> = Vec::new();
     for (step, result) in steps.iter().zip(results) {
-        let (path, node) = match (step, result) {
-            (Step::Create { data, .. }, Done::Created { path, stat, owner }) => {
-                (path.as_str(), Some(Node { data: data.clone(), stat: *stat, owner: *owner }))
-            }
+        let (path, left) = match (step, result) {
+            (Step::Create { data, mode, .. }, Done::Created { path, .. }) => (path.as_str(), made(data, *mode)),
             (Step::Set { path, data, .. }, Done::Set { stat, owner }) => {
-                (path.as_str(), Some(Node { data: data.clone(), stat: *stat, owner: *owner }))
+                (path.as_str(), Left::Node(Node { data: data.clone(), stat: *stat, owner: *owner }))
             }
-            (Step::Delete { path }, _) => (path.as_str(), None),
+            (Step::Delete { path }, _) => (path.as_str(), Left::Gone),
             _ => continue,
         };
         match last.get(path) {
-            Some(&index) => nodes[index].1 = node,
+            Some(&index) => nodes[index].1 = left,
             None => {
                 last.insert(path, nodes.len());
-                nodes.push((path.to_owned(), node));
+                nodes.push((path.to_owned(), left));
             }
         }
     }
@@ -266,19 +296,41 @@ mod tests {
     fn a_parent_that_is_there_or_missing_is_no_conflict_but_another_attempt() {
         let mut transaction = Transaction::new("/n", "/j", vec![create("/a/b")]);
         let (attempt, _) = sent(&mut transaction, &["/n", "/n/j"]);
+        let context = Context { zxid: 1, session: 1, error: 0 };
         let exists = [Done::Failed(code::NODE_EXISTS), Done::Failed(-2)];
-        assert_eq!(transaction.read(&attempt, 0, &exists), Meaning::Again);
+        assert_eq!(transaction.read(&attempt, context, &exists), Meaning::Again);
         let (attempt, steps) = sent(&mut transaction, &["/n", "/n/j"]);
         assert_eq!(steps, ["+/n/j/a/b 0"]);
-        let missing = transaction.read(&attempt, 0, &[Done::Failed(code::NO_NODE)]);
+        let missing = transaction.read(&attempt, context, &[Done::Failed(code::NO_NODE)]);
         let asks = ["/n", "/n/j", "/n/j/a"].map(|it| Ask::Data(it.into()));
         assert_eq!(missing, Meaning::Look(asks.to_vec()));
-        let conflict = transaction.read(&attempt, 0, &[Done::Failed(code::NODE_EXISTS)]);
+        let conflict = transaction.read(&attempt, context, &[Done::Failed(code::NODE_EXISTS)]);
         assert_eq!(conflict, Meaning::Refused(CommitError::Conflict { path: "/a/b".into() }));
         for _ in 0..ATTEMPTS_MAX {
             sent(&mut transaction, &[]);
         }
-        let end = transaction.read(&attempt, 0, &[Done::Failed(code::NO_NODE)]);
+        let end = transaction.read(&attempt, context, &[Done::Failed(code::NO_NODE)]);
         assert_eq!(end, Meaning::Refused(CommitError::Conflict { path: "/a/b".into() }));
+    }
+
+    #[test]
+    fn what_is_made_together_with_something_that_is_set_needs_no_reading() {
+        let time = jiff::Timestamp::from_millisecond(5).expect("a time");
+        let set = Op::Set { path: "/c".into(), data: "1".into(), version: Some(2) };
+        let mut transaction = Transaction::new("/n", "/j", vec![create("/a"), set, Op::Delete { path: "/b".into() }]);
+        let (attempt, _) = sent(&mut transaction, &["/n", "/n/j"]);
+        let context = Context { zxid: 9, session: 1, error: 0 };
+        let stat = Stat { created: 3, version: 3, modified: time, ephemeral: false };
+        let made = Done::Created { path: "/n/j/a".into(), stat: None };
+        let results = [made.clone(), Done::Set { stat, owner: 0 }, Done::Nothing];
+        let node = |data: &str, stat| Left::Node(Node { data: data.into(), stat, owner: 0 });
+        let created = Stat { created: 9, version: 0, modified: time, ephemeral: false };
+        let nodes = [("/n/j/a", node("x", created)), ("/n/j/c", node("1", stat)), ("/n/j/b", Left::Gone)];
+        let nodes = nodes.map(|(path, left)| (path.to_owned(), left));
+        assert_eq!(transaction.read(&attempt, context, &results), Meaning::Done(nodes.to_vec()));
+        let mut alone = Transaction::new("/n", "/j", vec![create("/a")]);
+        let (attempt, _) = sent(&mut alone, &["/n", "/n/j"]);
+        let unread = vec![("/n/j/a".to_owned(), Left::Unread)];
+        assert_eq!(alone.read(&attempt, context, &[made]), Meaning::Done(unread));
     }
 }

@@ -456,7 +456,7 @@ pub(super) fn read_stat(reader: &mut Reader<'_>) -> Result<(Stat, i64), Malforme
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Done {
     /// Made: under this name.
-    Created { path: String, stat: Stat, owner: i64 },
+    Created { path: String, stat: Option<Stat> },
     Set { stat: Stat, owner: i64 },
     /// Checked or deleted.
     Nothing,
@@ -468,11 +468,9 @@ pub(super) fn read_multi(mut reader: Reader<'_>) -> Result<Vec<Done>, Malformed>
     let mut results = Vec::new();
     while let Some(opcode) = next_step(&mut reader)? {
         results.push(match opcode {
-            15 | 19 => {
-                let path = reader.string()?;
-                let (stat, owner) = read_stat(&mut reader)?;
-                Done::Created { path, stat, owner }
-            }
+            // Within a transaction the server describes containers, and nothing else that it makes.
+            1 => Done::Created { path: reader.string()?, stat: None },
+            15 | 19 => Done::Created { path: reader.string()?, stat: Some(read_stat(&mut reader)?.0) },
             5 => {
                 let (stat, owner) = read_stat(&mut reader)?;
                 Done::Set { stat, owner }
@@ -551,7 +549,7 @@ mod tests {
             modified: Timestamp::from_millisecond(200).expect("a time"),
             ephemeral: false,
         };
-        assert_eq!(read(&bytes), Ok(vec![Done::Created { path: "/a".into(), stat, owner: 0 }]));
+        assert_eq!(read(&bytes), Ok(vec![Done::Created { path: "/a".into(), stat: Some(stat) }]));
         for end in 0..bytes.len() {
             assert_eq!(read(&bytes[..end]), Err(Malformed), "{end}");
         }
