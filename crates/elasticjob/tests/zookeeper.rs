@@ -30,3 +30,16 @@ async fn it_keeps_every_law() {
     }
     conformance::many_steps(&registry, STEPS).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn it_keeps_every_law_while_all_are_checked_at_once_on_many_threads() {
+    let registry = open("laws/together");
+    let mut checks = tokio::task::JoinSet::new();
+    for law in LAWS.iter().filter(|it| it.name != "many_steps_are_one_transaction") {
+        let registry = registry.clone();
+        checks.spawn(async move { (law.check)(&registry).await });
+    }
+    while let Some(check) = checks.join_next().await {
+        check.unwrap();
+    }
+}

@@ -257,7 +257,7 @@ impl Machine {
 
     // ---- Watchers ----
 
-    pub(super) fn watch(&mut self, id: WatchId, root: &str, shared: Arc<Shared>, focus: Focus) {
+    pub(super) fn watch(&mut self, id: WatchId, root: &str, shared: Arc<Shared>, focus: Option<Focus>) {
         let root = format!("{}{root}", self.namespace);
         self.roots.entry(root.clone()).or_default().push(id);
         let mut mirror = Mirror::new(shared, root, self.session, focus);

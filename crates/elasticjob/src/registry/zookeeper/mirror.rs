@@ -132,6 +132,8 @@ pub(super) struct Mirror {
     /// What is followed; `None` until the first snapshot of a connection.
     focus: Option<Focus>,
     wanted: Focus,
+    /// Somebody has said what they want to follow, and so knows which marks can wait.
+    aware: bool,
     load: Option<Load>,
     loads: u64,
     line: VecDeque<Place>,
@@ -149,13 +151,14 @@ pub(super) struct Mirror {
 }
 
 impl Mirror {
-    pub(super) fn new(shared: Arc<Shared>, root: String, session: i64, wanted: Focus) -> Mirror {
+    pub(super) fn new(shared: Arc<Shared>, root: String, session: i64, wanted: Option<Focus>) -> Mirror {
         Mirror {
             shared,
             root,
             session,
             focus: None,
-            wanted,
+            aware: wanted.is_some(),
+            wanted: wanted.unwrap_or(Focus::Everything),
             load: None,
             loads: 0,
             line: VecDeque::new(),
@@ -215,7 +218,7 @@ impl Mirror {
 
     /// Follows other items from now on, if a load is not under way; otherwise when it is done.
     pub(super) fn set_focus(&mut self, wanted: Focus) -> Vec<Waker> {
-        self.wanted = wanted;
+        (self.wanted, self.aware) = (wanted, true);
         if self.focus.is_none() && self.load.as_ref().is_some_and(|it| it.focus != self.wanted) {
             // Nothing is shown yet: begin again, with less to read.
             self.wants.retain(|(tag, _)| !matches!(tag, Tag::Load(_) | Tag::LoadItems(_)));
@@ -458,7 +461,7 @@ impl Mirror {
     /// notification before which the marks are read.
     fn may_wait(&self, path: &str) -> bool {
         let Some((item, _)) = item_of(path) else { return false };
-        if self.load.is_some() || !self.is_quiet() {
+        if !self.aware || self.load.is_some() || !self.is_quiet() {
             return false;
         }
         let seen = self.shared.lock();

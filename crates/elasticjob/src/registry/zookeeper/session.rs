@@ -401,7 +401,7 @@ impl Task {
             match errand.begin {
                 Some(_) if errand.over => {}
                 Some((root, shared)) => {
-                    self.machine.watch(id, &root, shared, focus.unwrap_or(Focus::Everything));
+                    self.machine.watch(id, &root, shared, focus);
                 }
                 None if errand.over => self.machine.unwatch(id),
                 None => {
