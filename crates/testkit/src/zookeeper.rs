@@ -13,6 +13,9 @@ use tempfile::TempDir;
 use crate::free_ports;
 
 const JAR: &str = "/usr/share/java/zookeeper.jar";
+/// With a logger, so that a server that does not start says why, and with what Debian's manifest forgets.
+const CLASS_PATH: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar:\
+                          /usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar";
 /// A Java process on a busy machine takes its time.
 const START: Duration = Duration::from_secs(120);
 
@@ -22,6 +25,7 @@ pub struct ZooKeeper {
     port: u16,
     secure_port: Option<u16>,
     main: &'static str,
+    container_interval: Duration,
     child: Option<Server>,
 }
 
@@ -63,6 +67,15 @@ impl ZooKeeper {
         server
     }
 
+    /// A server alone that clears empty containers away so often.
+    pub fn start_with_containers_cleared_every(interval: Duration) -> ZooKeeper {
+        let main = "org.apache.zookeeper.server.ZooKeeperServerMain";
+        let mut server = ZooKeeper::prepare(free_ports(1)[0], "", main);
+        server.container_interval = interval;
+        server.restart();
+        server
+    }
+
     /// A server that speaks TLS on another port and asks for certificates.
     pub fn start_with_tls() -> (ZooKeeper, Tls) {
         let ports = free_ports(2);
@@ -95,7 +108,7 @@ impl ZooKeeper {
             data.display()
         );
         fs::write(home.path().join("zoo.cfg"), config).unwrap();
-        ZooKeeper { home, port, secure_port: None, main, child: None }
+        ZooKeeper { home, port, secure_port: None, main, container_interval: Duration::from_secs(60), child: None }
     }
 
     /// The port for clients.
@@ -136,8 +149,8 @@ impl ZooKeeper {
         // Small and quick to start: tests run several of them.
         command.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
         command.args(["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.extendedTypesEnabled=true"]);
-        command.args(["-Dznode.container.checkIntervalMs=2000"]);
-        command.args(["-cp", JAR, self.main]).arg(self.home.path().join("zoo.cfg"));
+        command.arg(format!("-Dznode.container.checkIntervalMs={}", self.container_interval.as_millis()));
+        command.args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", CLASS_PATH, self.main]).arg(self.home.path().join("zoo.cfg"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut shell = command.spawn().expect("a shell runs");
         let mut pid = String::new();
