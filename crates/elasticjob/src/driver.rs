@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::executor::{Executor, Finished};
 use crate::link::{Connection, Link};
 use crate::recorder::{Record, Recorder};
-use crate::registry::{CommitError, Op, Watch, WatchEvent};
+use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
 
 /// Where a job is, for the worker.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +51,8 @@ pub(crate) struct Driver {
     /// The session that the coordinator was told of last.
     known_session: u64,
     watch: Option<Watch>,
+    /// What the watch was asked to follow last.
+    focus: Option<Focus>,
     /// Transactions under way. They run in this task: an answer that is there at once needs no detour.
     commits: FuturesUnordered<BoxFuture<'static, Commit>>,
     /// The mirror is to be made anew, once nothing is under way.
@@ -103,6 +105,7 @@ impl Driver {
             connection: None,
             known_session: 0,
             watch: None,
+            focus: None,
             commits: FuturesUnordered::new(),
             resync: false,
             distrust_at: None,
@@ -142,7 +145,7 @@ impl Driver {
             }
             if self.resync && self.commits.is_empty() {
                 self.resync = false;
-                self.watch = self.connection.as_ref().map(|it| it.session.watch(&self.root));
+                self.follow();
             }
         }
     }
@@ -190,9 +193,26 @@ impl Driver {
 
     fn follow_link(&mut self) -> Option<StopReason> {
         self.connection = self.connections.borrow_and_update().clone();
-        self.watch = self.connection.as_ref().map(|it| it.session.watch(&self.root));
+        self.follow();
         self.resync = false;
         None
+    }
+
+    /// Begins to watch anew.
+    fn follow(&mut self) {
+        self.watch = self.connection.as_ref().map(|it| it.session.watch(&self.root));
+        self.focus = None;
+        self.refocus();
+    }
+
+    /// Follows no more than the coordinator needs, where following costs something.
+    fn refocus(&mut self) {
+        let Some(watch) = self.watch.as_mut().filter(|it| it.is_focusable()) else { return };
+        let wanted = self.coordinator.focus();
+        if self.focus.as_ref() != Some(&wanted) {
+            watch.set_focus(wanted.clone());
+            self.focus = Some(wanted);
+        }
     }
 
     fn watched(&mut self, event: WatchEvent) -> Option<StopReason> {
@@ -205,6 +225,7 @@ impl Driver {
                 self.step(Input::Connected { me: connection.id.to_string(), nodes, same_session })
             }
             WatchEvent::Changed(changes) => self.step(Input::Changed(changes)),
+            WatchEvent::Sees(focus) => self.step(Input::Sees(focus)),
             WatchEvent::Suspended => {
                 self.distrust_at = Some(Instant::now() + connection.session.trusted_for());
                 self.step(Input::Suspended)
@@ -235,9 +256,14 @@ impl Driver {
             }
             // The watch will say that the session has ended.
             Err(CommitError::SessionEnded) => return None,
-            Err(error) => {
+            Err(error @ CommitError::Unknown(_)) => {
                 tracing::warn!(job = &*self.job, ?slot, "registry: {error}");
                 Verdict::Unknown
+            }
+            // It was not done. Trying again at once would not help.
+            Err(error @ (CommitError::TooLarge { .. } | CommitError::Invalid(_))) => {
+                tracing::error!(job = &*self.job, ?slot, "registry: {error}");
+                Verdict::Refused
             }
         };
         self.step(Input::Settled(slot, verdict))
@@ -247,6 +273,7 @@ impl Driver {
         let mut effects = Vec::new();
         let now = self.clock.now();
         self.coordinator.step(now, input, &mut effects);
+        self.refocus();
         effects.into_iter().fold(None, |ended, effect| ended.or(self.perform(effect, now)))
     }
 
