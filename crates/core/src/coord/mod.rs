@@ -24,6 +24,7 @@ use elasticjob_cron::Zone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::event::{Event, Outcome, Skip, Source, StopReason};
+use crate::mutants::{Mutant, on};
 use crate::plan::Plan;
 use crate::spec::JobSpec;
 use crate::strategy::Strategies;
@@ -396,10 +397,13 @@ impl Coordinator {
                 }
                 self.connected = false;
             }
+            Input::Distrusted if on(Mutant::IgnoreDistrust) => {}
             Input::Distrusted => {
                 self.connected = false;
                 out.push(Effect::Record(Event::Distrusted));
-                self.cancel(out);
+                if !on(Mutant::NoCancelOnDistrust) {
+                    self.cancel(out);
+                }
             }
             Input::Changed(changes) => changes.iter().for_each(|change| self.view.apply(change)),
             Input::Settled(slot, verdict) => self.free(slot, verdict, out),
@@ -417,12 +421,14 @@ impl Coordinator {
             out.push(Effect::Record(Event::Reconnected));
         }
         if !same_session {
-            self.abandon_round(out);
-            self.registered = false;
+            if !on(Mutant::KeepOldRound) {
+                self.abandon_round(out);
+            }
+            self.registered &= on(Mutant::StopOnSessionEnd);
         }
         // What was lost is in the view by now, or never will be. What was sent since the view was asked for
         // is not in it yet, and will be answered.
-        let stays = self.connected && same_session;
+        let stays = self.connected && same_session && !on(Mutant::ForgetPending);
         let unknown = std::mem::take(&mut self.unknown);
         self.pending.retain(|slot, _| stays && !unknown.contains(slot));
         self.backoff.clear();
@@ -439,7 +445,8 @@ impl Coordinator {
                 Run::Sharding { source: round.source, nominal: round.nominal }
             }
             Run::Running { round, left } => {
-                self.zombies.extend(left.into_iter().map(|item| (item, round.number)));
+                let left = left.into_iter().filter(|_| !on(Mutant::ForgetZombies));
+                self.zombies.extend(left.map(|item| (item, round.number)));
                 Run::Idle
             }
             waiting @ Run::Sharding { .. } => waiting,
@@ -455,6 +462,7 @@ impl Coordinator {
                 let told = self.pending.remove(&slot).unwrap_or_default();
                 out.extend(told.into_iter().map(Effect::Record));
             }
+            Verdict::Refused if on(Mutant::AwaitRefused) => {}
             Verdict::Refused => {
                 self.pending.remove(&slot);
                 let backoff = self.backoff.entry(slot).or_default();
@@ -463,6 +471,7 @@ impl Coordinator {
                 backoff.retry_at = self.now.mono + if backoff.refusals == 0 { Duration::ZERO } else { wait };
                 backoff.refusals += 1;
             }
+            Verdict::Unknown if on(Mutant::AwaitUnknown) => {}
             Verdict::Unknown if self.pending.contains_key(&slot) => {
                 self.unknown.insert(slot);
                 out.push(Effect::Resync);
@@ -472,7 +481,10 @@ impl Coordinator {
     }
 
     fn finish_item(&mut self, number: u64, item: u32, outcome: Outcome, out: &mut Vec<Effect>) {
-        let task_id = self.task_ids.get(&number).cloned().unwrap_or_default();
+        let mut task_id = self.task_ids.get(&number).cloned().unwrap_or_default();
+        if on(Mutant::RenameRounds) {
+            task_id = format!("{}-{number}", self.me);
+        }
         out.push(Effect::Record(Event::ItemFinished { task_id, item, outcome }));
         if self.zombies.get(&item) == Some(&number) {
             self.zombies.remove(&item);
@@ -495,6 +507,9 @@ impl Coordinator {
     // ---- What the view says about us ----
 
     fn read_config(&mut self, out: &mut Vec<Effect>) {
+        if on(Mutant::IgnoreConfig) && self.plan.is_some() {
+            return;
+        }
         let may_overwrite = self.may_overwrite();
         let Some(document) = self.view.config.as_ref().filter(|it| self.read != Some(it.stat)) else {
             return;
@@ -519,7 +534,7 @@ impl Coordinator {
             out.push(Effect::Record(Event::ConfigChanged));
         }
         self.plan = Some(plan);
-        if another_clock && self.watching_since.is_some() {
+        if another_clock && self.watching_since.is_some() && !on(Mutant::KeepAlarm) {
             // Fires of the new schedule count from now on; what the old one missed is forgotten.
             (self.passed, self.due, self.overran) = (None, None, false);
             self.watching_since = Some(self.now.wall);
@@ -536,7 +551,7 @@ impl Coordinator {
             self.last_status = [ENABLED, DISABLED].into_iter().find(|it| it == status);
         }
         let alive = self.view.is_alive(&self.me);
-        let removed = self.ever_registered && self.view.config.is_none();
+        let removed = self.ever_registered && self.view.config.is_none() && !on(Mutant::IgnoreRemoval);
         if removed || (self.registered && !alive) {
             let reason = if removed { StopReason::Removed } else { StopReason::ShutDown };
             self.leaving.get_or_insert(Leaving { reason, cancel_at: self.now.mono });
@@ -583,6 +598,9 @@ impl Coordinator {
             && let Some(fire) = self.last_fire()
         {
             self.arm();
+            if on(Mutant::LoseOverrun) && matches!(self.run, Run::Running { .. }) {
+                return;
+            }
             self.passed = Some(fire);
             self.fire(fire, out);
         }
@@ -643,7 +661,8 @@ impl Coordinator {
             moved |= self.advance_run(out);
             if !moved {
                 // Items of a round that begins are not judged yet.
-                self.overran &= !self.is_free(Slot::Misfire) || matches!(self.run, Run::Beginning { .. });
+                let begins = matches!(self.run, Run::Beginning { .. }) && !on(Mutant::LoseFireWhileBeginning);
+                self.overran &= !self.is_free(Slot::Misfire) || begins;
                 return;
             }
         }
@@ -725,7 +744,8 @@ impl Coordinator {
         let plan = self.plan.as_ref().expect("a round has a plan");
         let token = |item| {
             let state = self.view.items.get(&item);
-            let mark = state.and_then(|it| it.running.as_ref().or(it.owner.as_ref()));
+            let running = |it: &'_ crate::view::Item| it.running.clone().filter(|_| !on(Mutant::OwnerToken));
+            let mark = state.and_then(|it| running(it).or(it.owner.clone()));
             mark.map_or(0, |it| it.token)
         };
         let order_item = |&item: &u32| OrderItem {
@@ -762,7 +782,7 @@ impl Coordinator {
             return;
         }
         let since = *self.waiting_since.get_or_insert(self.now.mono);
-        if self.now.mono.saturating_sub(since) >= PATIENCE {
+        if self.now.mono.saturating_sub(since) >= PATIENCE && !on(Mutant::NoPatience) {
             self.gave_up.extend(busy);
             self.waiting_since = None;
         }
@@ -796,7 +816,9 @@ impl Coordinator {
         if interval.is_zero() || !self.connected {
             self.reconcile_at = None;
         } else if self.reconcile_at.is_some_and(|at| at <= self.now.mono) {
-            self.reconcile_at = Some(self.now.mono + interval);
+            let often = Duration::from_millis(200);
+            let wait = if on(Mutant::ReconcileAlways) { often } else { interval };
+            self.reconcile_at = Some(self.now.mono + wait);
             out.push(Effect::Resync);
         } else {
             self.reconcile_at.get_or_insert(self.now.mono + interval);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{CLOCK_TRUST, Now, Run, since};
+use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
 use crate::tree::Op;
@@ -65,7 +66,10 @@ impl<'a> Standpoint<'a> {
     /// The items that are ours to run, within the job's number of items.
     pub(super) fn own_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
         let items = self.view.items.range(..self.plan.spec.sharding_total_count);
-        items.filter(|(_, state)| self.is_my_turn(state))
+        let owned = |state: &Item| state.owner.as_ref().is_some_and(|it| it.by == self.me);
+        items.filter(
+            move |(_, state)| if on(Mutant::OwnerNotesTurns) { owned(state) } else { self.is_my_turn(state) },
+        )
     }
 
     /// Usually an item is its owner's. Where instances take turns, it is that of the one who holds the baton.
