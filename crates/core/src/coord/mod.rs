@@ -357,7 +357,11 @@ impl Coordinator {
         if self.stopped {
             return;
         }
+        let went_back = now.wall < self.now.wall;
         self.now = now;
+        if went_back {
+            self.clock_went_back();
+        }
         self.absorb(input, out);
         if self.connected {
             self.read_config(out);
@@ -580,7 +584,19 @@ impl Coordinator {
 
     fn arm(&mut self) {
         let schedule = self.plan.as_ref().and_then(|it| it.schedule.as_ref());
-        self.next_fire = schedule.and_then(|it| it.next_after(self.now.wall));
+        let from = self.passed.map_or(self.now.wall, |passed| passed.max(self.now.wall));
+        self.next_fire = schedule.and_then(|it| it.next_after(from));
+    }
+
+    /// Fires that it passed before are settled, unless it was absurdly wrong. It fires next after those, and not
+    /// only when it is back where it was.
+    fn clock_went_back(&mut self) {
+        if self.passed.is_some_and(|at| since(self.now.wall, at) > CLOCK_TRUST) {
+            (self.passed, self.due, self.overran) = (None, None, false);
+        }
+        if self.next_fire.is_some() {
+            self.arm();
+        }
     }
 
     /// The last fire up to now.
@@ -590,10 +606,6 @@ impl Coordinator {
     }
 
     fn look_at_clock(&mut self, out: &mut Vec<Effect>) {
-        if self.passed.is_some_and(|at| since(self.now.wall, at) > CLOCK_TRUST) {
-            (self.passed, self.due, self.overran) = (None, None, false);
-            self.arm();
-        }
         if self.next_fire.is_some_and(|at| at <= self.now.wall)
             && let Some(fire) = self.last_fire()
         {
