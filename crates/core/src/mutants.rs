@@ -49,6 +49,8 @@ mutants! {
     FailOverIdleItems,
     /// What was taken over stays in the queue.
     TakeOverAgain,
+    /// Who is always behind never comes to a dead peer's items.
+    StarveFailover,
     /// A finished failover keeps the item from its owner.
     KeepFailover,
     /// An item taken over by one who was shut down stays with him.

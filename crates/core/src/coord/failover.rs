@@ -87,12 +87,23 @@ pub(super) fn drop_leftovers(at: &Standpoint<'_>) -> Option<Move> {
     (!ops.is_empty()).then(|| ops.into())
 }
 
+/// The queued item that we would take next. Java takes the first of the children, which it sorts by name,
+/// greatest first.
+fn next_in_queue(at: &Standpoint<'_>) -> Option<u32> {
+    let idle = at.run.is_idle() && at.due.is_none() && at.fails_over() && at.is_able();
+    let takeable = at.view.crashed.iter().copied().filter(|item| idle && !at.zombies.contains_key(item));
+    takeable.max_by_key(u32::to_string)
+}
+
+/// A dead peer's items go ahead of what we have to make up for: an instance that is always behind would never
+/// come to them.
+pub(super) fn waits_for_us(at: &Standpoint<'_>) -> bool {
+    next_in_queue(at).is_some() && !on(Mutant::StarveFailover)
+}
+
 /// An idle instance stands in line for the items that were queued, and takes one when it is first.
 pub(super) fn take_over(at: &Standpoint<'_>) -> Option<Move> {
-    let idle = at.run.is_idle() && at.due.is_none() && at.fails_over() && at.is_able();
-    // Java takes the first of the children, which it sorts by name, greatest first.
-    let takeable = at.view.crashed.iter().copied().filter(|item| idle && !at.zombies.contains_key(item));
-    let item = takeable.max_by_key(u32::to_string);
+    let item = next_in_queue(at);
     match (item, at.place_in_line(Latch::Failover)) {
         _ if at.leaving => None,
         (None, None) => None,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{CHUNK, Move, Standpoint};
+use super::{CHUNK, Move, Standpoint, failover};
 use crate::event::{Event, Skip, Source};
 use crate::mutants::{Mutant, on};
 use crate::node::Node;
@@ -141,7 +141,9 @@ fn idle(at: &Standpoint<'_>) -> Step {
         let round = Round::new(at, Source::Failover, None, taken_over);
         return Step::go(Run::Beginning { round, asked: None });
     }
-    let (source, nominal) = if at.view.triggers.contains_key(at.me) {
+    let (source, nominal) = if failover::waits_for_us(at) {
+        return Step::stay();
+    } else if at.view.triggers.contains_key(at.me) {
         (Source::Trigger, None)
     } else if at.due.is_some() {
         (Source::Schedule, at.due)
