@@ -732,7 +732,11 @@ impl Coordinator {
     fn enter(&mut self, next: Run, out: &mut Vec<Effect>) {
         match (&self.run, &next) {
             (Run::Idle, Run::Sharding { source: Source::Schedule, .. }) => self.due = None,
-            (Run::Idle | Run::Sharding { .. }, Run::Beginning { .. }) => self.next_round += 1,
+            (Run::Idle | Run::Sharding { .. }, Run::Beginning { round, .. }) => {
+                self.next_round += 1;
+                // A replay stands for all that was missed so far.
+                self.overran &= round.source != Source::Misfire;
+            }
             (Run::Beginning { .. }, Run::Running { round, .. }) => {
                 (self.told_to_yield, self.told_to_cancel) = (false, false);
                 let order = self.order(round);

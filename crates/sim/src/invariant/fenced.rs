@@ -26,10 +26,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     for (at, fact) in &case.history.facts {
         let Fact::Wrote(run, false) = fact else { continue };
         let run = &case.history.runs[*run];
-        if case.is_monitored(run.job, run.started)
-            && case.is_monitored(run.job, *at)
-            && !lost_its_right(case, run, *at)
-        {
+        if case.is_monitored_between(run.job, run.started, *at) && !lost_its_right(case, run, *at) {
             let what =
                 format!("job {}: item {} was refused with {}, run {}", run.job, run.item, run.token, run.id);
             found.push(Violation { invariant: "fenced", at: *at, what });

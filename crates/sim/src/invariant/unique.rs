@@ -18,6 +18,8 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     if case.history.scenario.plan.iter().any(|it| absurd(&it.1)) {
         return;
     }
+    // What was claimed before a removal may start shortly after it.
+    let news = case.history.scenario.news_time();
     for (number, job) in case.jobs.iter().enumerate() {
         let mut latest: BTreeMap<u32, (Timestamp, u64)> = BTreeMap::new();
         for run in &job.runs {
@@ -29,7 +31,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             }
             let before = latest.insert(run.item, (nominal, run.started));
             if let Some((before, at)) = before.filter(|it| it.0 >= nominal)
-                && !job.removed_between(at, run.started)
+                && !job.removed_between(at.saturating_sub(news), run.started)
                 && !job.lost_item_between(run.item, at, run.started)
             {
                 let what = format!(
