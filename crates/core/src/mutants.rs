@@ -19,8 +19,8 @@ macro_rules! mutants {
 mutants! {
     /// A restarted host forgets that an operator disabled it.
     EnableOnJoin,
-    /// A removed job is registered again by those who had it.
-    JoinRemovedJob,
+    /// A removed job is set up again by those who had it.
+    ReviveRemovedJob,
     /// Who leaves does not wait for what it runs.
     LeaveWhileRunning,
     /// Who may not lead keeps his place in the line.

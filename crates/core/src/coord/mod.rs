@@ -554,6 +554,10 @@ impl Coordinator {
         if let Some(status) = self.view.servers.get(ip_of(&self.me)) {
             self.last_status = [ENABLED, DISABLED].into_iter().find(|it| it == status);
         }
+        if on(Mutant::ReviveRemovedJob) && self.view.config.is_none() {
+            self.registered = false;
+            return;
+        }
         let alive = self.view.is_alive(&self.me);
         let removed = self.ever_registered && self.view.config.is_none() && !on(Mutant::IgnoreRemoval);
         if removed || (self.registered && !alive) {
@@ -691,7 +695,7 @@ impl Coordinator {
             return true;
         }
         if self.leaving.is_none()
-            && !self.ever_registered
+            && (!self.ever_registered || on(Mutant::ReviveRemovedJob))
             && self.is_free(Slot::SetUp)
             && let Some(wanted) = presence::set_up(&self.local, &self.view, self.may_overwrite())
         {

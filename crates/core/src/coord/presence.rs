@@ -52,8 +52,7 @@ fn join(at: &Standpoint<'_>) -> Option<Move> {
     });
     let ops: Vec<Op> = status.into_iter().chain(instance).collect();
     // A job that was removed meanwhile must not come back to life.
-    let alive = if on(Mutant::JoinRemovedJob) { Vec::new() } else { vec![Node::Config.exists()] };
-    (!ops.is_empty()).then(|| [alive, ops].concat().into())
+    (!ops.is_empty()).then(|| [vec![Node::Config.exists()], ops].concat().into())
 }
 
 /// Leaves, once nothing of ours runs any more. Java peers take an instance that goes while it runs items for
