@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::tree::{Change, Entry, Stat, Zxid};
 
@@ -234,6 +235,9 @@ impl View {
 
     /// Whether the host may work. Exactly this host: `10.0.0.1` is not `10.0.0.12`.
     pub fn is_enabled(&self, ip: &str) -> bool {
+        if on(Mutant::MatchServersByPrefix) {
+            return self.servers.iter().any(|it| it.0.starts_with(ip) && it.1 == ENABLED);
+        }
         self.servers.get(ip).is_some_and(|status| status == ENABLED)
     }
 
@@ -245,7 +249,9 @@ impl View {
     /// Instances that may be given work, in the order in which Java hands them to a strategy: greatest id
     /// first.
     pub fn available(&self) -> Vec<&str> {
-        let able = |(id, has_document): &(&String, &bool)| **has_document && self.is_enabled(ip_of(id));
+        let able = |(id, has_document): &(&String, &bool)| {
+            **has_document && (self.is_enabled(ip_of(id)) || on(Mutant::AssignToDisabled))
+        };
         self.instances.iter().rev().filter(able).map(|(id, _)| id.as_str()).collect()
     }
 

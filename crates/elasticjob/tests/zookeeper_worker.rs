@@ -64,10 +64,15 @@ fn running(nodes: &BTreeMap<String, Entry>) -> usize {
 fn is_settled(nodes: &BTreeMap<String, Entry>, items: usize, instances: usize) -> bool {
     let owners = nodes.keys().filter(|it| it.starts_with("/sharding/") && it.ends_with("/instance")).count();
     let alive = nodes.keys().filter(|it| it.starts_with("/instances/")).count();
-    let owning: BTreeSet<&str> =
-        nodes.values().filter(|it| it.path.ends_with("/instance") && it.path.starts_with("/sharding")).map(|it| &*it.data).collect();
+    let owning: BTreeSet<&str> = nodes
+        .values()
+        .filter(|it| it.path.ends_with("/instance") && it.path.starts_with("/sharding"))
+        .map(|it| &*it.data)
+        .collect();
     let busy = ["/leader/sharding/necessary", "/leader/sharding/processing"];
-    owners == items && alive == instances && owning.len() == items.min(instances)
+    owners == items
+        && alive == instances
+        && owning.len() == items.min(instances)
         && !busy.iter().any(|it| nodes.contains_key(*it))
 }
 
@@ -169,6 +174,8 @@ async fn a_round_costs_two_requests_for_each_instance_that_runs_and_none_for_oth
         let (key, row) = row.unwrap();
         rows.insert(key, row);
     }
-    println!("| items | instances | requests per round, busiest instance | of all | Java, of all |\n|---|---|---|---|---|");
+    println!(
+        "| items | instances | requests per round, busiest instance | of all | Java, of all |\n|---|---|---|---|---|"
+    );
     rows.values().for_each(|row| println!("{row}"));
 }

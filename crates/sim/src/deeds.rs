@@ -43,7 +43,7 @@ impl World {
             }
             Deed::Outage(lasts, forget) => self.outage(*lasts, *forget),
             Deed::ClockStep(host, by) => {
-                self.hosts[*host].clock.step(*by);
+                self.hosts[*host].clock.step(*by, self.now);
                 self.begin_fault("wrong clock", vec![Undo::Clock(*host)], NEVER);
             }
             Deed::ClockRight(host) => self.put_clock_right(*host),
@@ -154,7 +154,7 @@ impl World {
                 Undo::Resume(id) => self.resume(id),
                 Undo::Up(host) => self.hosts[host].up = Way::default(),
                 Undo::Down(host) => self.hosts[host].down = Way::default(),
-                Undo::Clock(host) => self.hosts[host].clock.put_right(),
+                Undo::Clock(host) => self.hosts[host].clock.put_right(self.now),
                 Undo::Registry { forget } => self.come_back(forget),
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use elasticjob_core::coord::{Coordinator, Slot};
+use elasticjob_core::mutants::{Mutant, on};
 use elasticjob_core::tree::SessionId;
 
 use crate::clock::Clock;
@@ -105,6 +106,9 @@ impl Process {
 
     /// The id under which it is registered. In containers, every process is number one.
     pub(crate) fn me(&self) -> String {
+        if on(Mutant::ReuseId) {
+            return format!("{}@-@1.{:x}", ip(self.host), self.boot);
+        }
         format!("{}@-@1.{:x}.{}", ip(self.host), self.boot, self.session_number)
     }
 }

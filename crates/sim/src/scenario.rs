@@ -11,6 +11,10 @@ use crate::rng::Rng;
 /// Milliseconds of true time since the simulation began.
 pub type Ms = u64;
 
+/// Kinds of faults, and of what operators do, some of them more than once.
+const FAULTS: usize = 13;
+const OPERATIONS: usize = 22;
+
 /// How long a leader waits for running items before it moves the others.
 const PATIENCE: Ms = 10_000;
 
@@ -181,7 +185,8 @@ impl Scenario {
             healed_at: 5_000 + chaos,
             ends_at: 0,
         };
-        scenario.plan = Planner { rng: &mut rng, scenario: &scenario, slow, plan: Vec::new() }.plan();
+        let focus = rng.chance(35).then(|| (rng.below(FAULTS), rng.below(OPERATIONS)));
+        scenario.plan = Planner { focus, rng: &mut rng, scenario: &scenario, slow, plan: Vec::new() }.plan();
         let period = scenario.jobs.iter().map(|it| it.period).max().unwrap_or_default();
         scenario.ends_at =
             scenario.healed_at + 2 * scenario.settling_time() + scenario.longest_run() + 4 * period;
@@ -271,6 +276,8 @@ fn job(rng: &mut Rng, number: usize, slow: bool) -> JobSetup {
 
 /// Thinks up what goes wrong.
 struct Planner<'a> {
+    /// Kinds of faults and of operations that this seed prefers, to have them meet more often.
+    focus: Option<(usize, usize)>,
     rng: &'a mut Rng,
     scenario: &'a Scenario,
     slow: bool,
@@ -312,7 +319,9 @@ impl Planner<'_> {
     fn fault(&mut self, at: Ms) {
         let host = self.host();
         let lasts = self.length();
-        let deed = match self.rng.below(13) {
+        let kind = self.rng.below(FAULTS);
+        let kind = self.focus.filter(|_| self.rng.chance(70)).map_or(kind, |it| it.0);
+        let deed = match kind {
             0 => return self.crash(at, host, Deed::Crash(host)),
             1 | 2 => {
                 let steps = self.rng.range(1..=60);
@@ -396,7 +405,9 @@ impl Planner<'_> {
         let job = self.rng.below(self.scenario.jobs.len());
         let total = self.scenario.jobs[job].spec.sharding_total_count;
         let host = self.host();
-        let operation = match self.rng.below(22) {
+        let kind = self.rng.below(OPERATIONS);
+        let kind = self.focus.filter(|_| self.rng.chance(70)).map_or(kind, |it| it.1);
+        let operation = match kind {
             0..=3 => Operation::Count(self.rng.range(1..=10) as u32),
             4 | 5 if self.scenario.jobs[job].period > 0 && !self.slow => {
                 Operation::Cron(self.rng.pick(&SCHEDULES).0)

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use super::{CHUNK, Move, Standpoint, since};
 use crate::event::{Event, Skip};
+use crate::mutants::{Mutant, on};
 use crate::node::Node;
 use crate::tree::Op;
 use crate::view::{Item, write_fire};
@@ -32,14 +33,18 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
         match why_not(at, state) {
             None if behind && !state.misfire => {
                 ops.extend(rewrite_fire(item, state));
-                ops.push(Node::Misfire(item).create(write_fire(Some(passed))));
+                let named = Some(passed).filter(|_| !on(Mutant::NamelessMark));
+                ops.push(Node::Misfire(item).create(write_fire(named)));
                 missed.insert(item);
             }
-            Some(why) if state.misfire || (behind && at.plan.spec.monitor_execution) => {
+            Some(why)
+                if state.misfire
+                    || (behind && (at.plan.spec.monitor_execution || on(Mutant::SettleUnmonitored))) =>
+            {
                 ops.extend(state.misfire.then(|| Node::Misfire(item).delete()));
                 ops.extend(behind.then(|| settle_cursor(item, state, passed)).flatten());
                 // A mark may be older than the last fire, which ran.
-                let fire = if behind { Some(passed) } else { state.missed };
+                let fire = if behind || on(Mutant::MisnameSkip) { Some(passed) } else { state.missed };
                 skipped.entry((why, fire)).or_default().insert(item);
             }
             // Without monitoring there is nothing to settle it in.
@@ -48,6 +53,9 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
     }
     let told = |((why, nominal), items)| Event::Skipped { nominal, items, why };
     let mut tell: Vec<Event> = skipped.into_iter().map(told).collect();
+    if on(Mutant::SkipSilently) {
+        tell.clear();
+    }
     tell.extend((!missed.is_empty()).then_some(Event::Missed { nominal: passed, items: missed }));
     (!ops.is_empty()).then(|| Move { ops: [vec![at.i_exist()], ops].concat(), tell })
 }
@@ -67,14 +75,14 @@ fn why_not(at: &Standpoint<'_>, state: &Item) -> Option<Skip> {
     } else if !at.is_enabled() {
         Some(Skip::ServerDisabled)
     } else {
-        (!at.plan.spec.misfire).then_some(Skip::Overrun)
+        (!at.plan.spec.misfire && !on(Mutant::ReplayUnasked)).then_some(Skip::Overrun)
     }
 }
 
 /// Refuses the mark if the item was claimed or moved since we looked, and a claim that does not know of the
 /// mark: it would leave it behind, to be run for nothing.
 fn rewrite_fire(item: u32, state: &Item) -> Option<Op> {
-    let cursor = state.cursor?;
+    let cursor = state.cursor.filter(|_| !on(Mutant::MarkBesideClaim))?;
     Some(Node::Cursor(item).set_at(cursor.version, write_fire(cursor.at)))
 }
 

@@ -111,8 +111,13 @@ impl<'a> Case<'a> {
 
     /// The job was monitored all around this time.
     pub(super) fn is_monitored(&self, job: usize, at: Ms) -> bool {
+        self.is_monitored_between(job, at, at)
+    }
+
+    /// The job was monitored all the time, and around it.
+    pub(super) fn is_monitored_between(&self, job: usize, from: Ms, until: Ms) -> bool {
         let news = self.history.scenario.news_time();
-        self.jobs[job].between(at.saturating_sub(news), at + news).all(|it| it.monitor_execution)
+        self.jobs[job].between(from.saturating_sub(news), until + news).all(|it| it.monitor_execution)
     }
 
     /// The moment of a fire, in true time.

@@ -626,7 +626,9 @@ impl Mirror {
             match place {
                 Place::Asked(_) | Place::Own(_) => break,
                 Place::Owners { left, .. } if *left > 0 => break,
-                Place::Overtaken(path) => reach = reach.max(self.latest.get(path).copied().unwrap_or_default()),
+                Place::Overtaken(path) => {
+                    reach = reach.max(self.latest.get(path).copied().unwrap_or_default())
+                }
                 Place::Known(..) | Place::Owners { .. } => {}
             }
             if self.first + index as u64 >= reach {
@@ -734,15 +736,8 @@ const CRASHED: &str = "/leader/failover/items/";
 /// What every instance follows: these nodes.
 const SINGLE: [&str; 2] = ["", "/config"];
 /// And these with all below them.
-const RECURSIVE: [&str; 7] = [
-    "/servers",
-    "/instances",
-    "/leader",
-    "/trigger",
-    "/guarantee",
-    "/systemTime",
-    BATON,
-];
+const RECURSIVE: [&str; 7] =
+    ["/servers", "/instances", "/leader", "/trigger", "/guarantee", "/systemTime", BATON];
 
 fn watched(root: &str, focus: &Focus, paths: &mut BTreeMap<String, bool>) {
     let mut add = |path: &str, whole: bool| *paths.entry(absolute(root, path)).or_default() |= whole;

@@ -20,9 +20,7 @@ use super::mirror::Shared;
 use super::settings::{Secret, Settings};
 use super::wire::{self, Acl, Ticket, Welcome};
 use crate::registry::feed::Next;
-use crate::registry::{
-    CommitError, Entry, Focus, Op, RegistryError, Session, Watch, WatchEvent, is_path,
-};
+use crate::registry::{CommitError, Entry, Focus, Op, RegistryError, Session, Watch, WatchEvent, is_path};
 
 /// How many commands wait for the task, and how many requests for the server.
 const COMMANDS_MAX: usize = 256;
@@ -124,7 +122,10 @@ impl Dialer {
                     match task.begin().await {
                         Ok(connection) => return Ok(connection),
                         Err(Trouble::TooOld) => {
-                            let why = format!("ZooKeeper at {} is older than 3.6, the first with persistent recursive watches", self.settings.place());
+                            let why = format!(
+                                "ZooKeeper at {} is older than 3.6, the first with persistent recursive watches",
+                                self.settings.place()
+                            );
                             return Err(RegistryError::Unsupported(why));
                         }
                         Err(Trouble::Denied(why)) => return Err(RegistryError::Denied(why)),
@@ -205,7 +206,11 @@ impl Task {
         let machine = Machine::new(dialer.settings.namespace.clone(), acl, now);
         let list = Mutex::new(List { open: true, watches: BTreeMap::new() });
         let vital = Vital { timeout: Some(dialer.settings.session_timeout), confirmed: now };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is small and positive")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is small and positive"
+        )]
         let next_server = (random() * dialer.settings.servers.len() as f64) as usize;
         Task {
             timeout: dialer.settings.session_timeout,
@@ -457,7 +462,8 @@ impl Session for ZooKeeperSession {
         }
         let aware = Arc::new(AtomicBool::new(false));
         let (errands, now_aware) = (self.errands.clone(), aware.clone());
-        let mut watcher = Watcher { id, shared, errands: self.errands.clone(), aware, told: None, next: Vec::new() };
+        let mut watcher =
+            Watcher { id, shared, errands: self.errands.clone(), aware, told: None, next: Vec::new() };
         Watch::from_fn(move |cx| watcher.poll(cx)).focusing(move |focus| {
             now_aware.store(true, Ordering::Release);
             errands.leave(id, |it| it.focus = Some(focus));
