@@ -68,18 +68,18 @@ fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
         let before = || case.history.facts.iter().take_while(|it| it.0 <= *at);
         // A removal in several steps takes the instances first.
         let removing = before().any(|it| matches!(it.1, Fact::Fault("remove", _)));
-        let asked = match reason {
-            StopReason::Left => {
-                before().any(|it| matches!(it.1, Fact::Leaving(process) if process == instance.process))
-            }
-            StopReason::ShutDown => {
-                before().any(|it| matches!(it.1, Fact::ShutDown(j, i) if j == *job && i == *instance))
-                    || removing
-            }
-            StopReason::Removed => removing,
-            StopReason::BadConfig(_) => case.in_doubt(*at),
-            StopReason::Conflict { .. } => false,
-        };
+        let asked =
+            match reason {
+                StopReason::Left => {
+                    before().any(|it| matches!(it.1, Fact::Leaving(process) if process == instance.process))
+                }
+                StopReason::ShutDown => before().any(
+                    |it| matches!(it.1, Fact::ShutDown(j, i) if j == *job && i.process == instance.process),
+                ) || removing,
+                StopReason::Removed => removing,
+                StopReason::BadConfig(_) => case.in_doubt(*at),
+                StopReason::Conflict { .. } => false,
+            };
         if !asked {
             let what = format!("job {job} ends on {instance:?}, and nobody asked: {reason}");
             found.push(Violation { invariant: "obeys", at: *at, what });
@@ -87,8 +87,15 @@ fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
     }
 }
 
+/// When a run was due. What was claimed in time may start late, after an answer that was long on its way.
+fn due(case: &Case<'_>, run: &UserRun) -> Ms {
+    let fire = run.nominal.map_or(run.started, |it| case.true_time(it).max(0).unsigned_abs());
+    fire.min(run.started)
+}
+
 fn item_is_disabled(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
-    let disabled = case.item_disabled(run.job, run.item, run.started, news) == Some(true);
+    let disabled = case.item_disabled(run.job, run.item, run.started, news) == Some(true)
+        && case.item_disabled(run.job, run.item, due(case, run), news) == Some(true);
     disabled.then(|| format!("job {}: item {} runs though it is disabled", run.job, run.item))
 }
 
@@ -101,7 +108,7 @@ fn server_is_disabled(case: &Case<'_>, run: &UserRun, host: usize, news: Ms) -> 
             _ => {}
         }
     }
-    let late = disabled.is_some_and(|at| at + news <= run.started) && run.source != Source::Failover;
+    let late = disabled.is_some_and(|at| at + news <= due(case, run)) && run.source != Source::Failover;
     late.then(|| format!("job {}: item {} runs on a disabled host", run.job, run.item))
 }
 
