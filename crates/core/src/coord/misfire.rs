@@ -21,6 +21,7 @@ pub(super) const LATE_START: jiff::SignedDuration = jiff::SignedDuration::from_s
 
 pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
     let passed = at.passed.filter(|_| at.due.is_none() && !at.run.awaits_a_fire() && at.is_registered())?;
+    let monitored = at.plan.spec.monitor_execution || on(Mutant::SettleUnmonitored);
     let coming = at.run.beginning();
     let mut ops = Vec::new();
     let mut missed = BTreeSet::new();
@@ -32,19 +33,18 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
         let behind = is_behind(at, state, passed);
         match why_not(at, state) {
             None if behind && !state.misfire => {
-                ops.extend(rewrite_fire(item, state));
+                ops.extend(rewrite_cursor(item, state));
                 let named = Some(passed).filter(|_| !on(Mutant::NamelessMark));
                 ops.push(Node::Misfire(item).create(write_fire(named)));
                 missed.insert(item);
             }
-            Some(why)
-                if state.misfire
-                    || (behind && (at.plan.spec.monitor_execution || on(Mutant::SettleUnmonitored))) =>
-            {
+            Some(why) if state.misfire || (behind && monitored) => {
+                // A mark may be older than the last fire, which ran; or newer, from a clock that was ahead.
+                let noted = state.missed.filter(|it| at.is_fire(*it));
+                let fire =
+                    if on(Mutant::MisnameSkip) { Some(passed) } else { noted.max(behind.then_some(passed)) };
                 ops.extend(state.misfire.then(|| Node::Misfire(item).delete()));
-                ops.extend(behind.then(|| settle_cursor(item, state, passed)).flatten());
-                // A mark may be older than the last fire, which ran.
-                let fire = if behind || on(Mutant::MisnameSkip) { Some(passed) } else { state.missed };
+                ops.extend(fire.filter(|_| monitored).and_then(|fire| settle_cursor(at, item, state, fire)));
                 skipped.entry((why, fire)).or_default().insert(item);
             }
             // Without monitoring there is nothing to settle it in.
@@ -81,12 +81,14 @@ fn why_not(at: &Standpoint<'_>, state: &Item) -> Option<Skip> {
 
 /// Refuses the mark if the item was claimed or moved since we looked, and a claim that does not know of the
 /// mark: it would leave it behind, to be run for nothing.
-fn rewrite_fire(item: u32, state: &Item) -> Option<Op> {
+fn rewrite_cursor(item: u32, state: &Item) -> Option<Op> {
     let cursor = state.cursor.filter(|_| !on(Mutant::MarkBesideClaim))?;
     Some(Node::Cursor(item).set_at(cursor.version, write_fire(cursor.at)))
 }
 
-fn settle_cursor(item: u32, state: &Item, passed: Timestamp) -> Option<Op> {
-    let cursor = state.cursor?;
-    Some(Node::Cursor(item).set_at(cursor.version, write_fire(Some(passed))))
+/// What is skipped does not run later.
+fn settle_cursor(at: &Standpoint<'_>, item: u32, state: &Item, fire: Timestamp) -> Option<Op> {
+    let open = at.cursor(state).is_none_or(|settled| settled < fire);
+    let cursor = state.cursor.filter(|_| open)?;
+    Some(Node::Cursor(item).set_at(cursor.version, write_fire(Some(fire))))
 }

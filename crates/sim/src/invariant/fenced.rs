@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Violation;
 use super::case::Case;
-use crate::history::{Fact, SessionEnd, UserRun};
+use crate::history::{Fact, UserRun};
 use crate::scenario::Ms;
 
 pub(super) const SENTENCE: &str =

@@ -87,8 +87,15 @@ fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
     }
 }
 
+/// When a run was due. What was claimed in time may start late, after an answer that was long on its way.
+fn due(case: &Case<'_>, run: &UserRun) -> Ms {
+    let fire = run.nominal.map_or(run.started, |it| case.true_time(it).max(0).unsigned_abs());
+    fire.min(run.started)
+}
+
 fn item_is_disabled(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
-    let disabled = case.item_disabled(run.job, run.item, run.started, news) == Some(true);
+    let disabled = case.item_disabled(run.job, run.item, run.started, news) == Some(true)
+        && case.item_disabled(run.job, run.item, due(case, run), news) == Some(true);
     disabled.then(|| format!("job {}: item {} runs though it is disabled", run.job, run.item))
 }
 
@@ -101,7 +108,7 @@ fn server_is_disabled(case: &Case<'_>, run: &UserRun, host: usize, news: Ms) -> 
             _ => {}
         }
     }
-    let late = disabled.is_some_and(|at| at + news <= run.started) && run.source != Source::Failover;
+    let late = disabled.is_some_and(|at| at + news <= due(case, run)) && run.source != Source::Failover;
     late.then(|| format!("job {}: item {} runs on a disabled host", run.job, run.item))
 }
 
