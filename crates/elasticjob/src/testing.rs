@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::executor::Executor;
+use crate::executor::{self, Executor};
 use crate::job::{Job, Shard};
 use crate::worker::Worker;
 
@@ -39,6 +39,7 @@ pub fn shard(job: &str, item: u32, total: u32) -> Shard {
         source: Source::Trigger,
         merged: 0,
         token: 1,
+        fetch_size: None,
         cancel: CancellationToken::new(),
         yielding: CancellationToken::new(),
     }
@@ -74,6 +75,7 @@ pub fn cancelled(shard: Shard) -> Shard {
 /// # Ok(()) }
 /// ```
 pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
+    executor::check(job).map_err(|error| Error::Type { job: job.name().to_owned(), error })?;
     let plan = Plan::compile(job.spec.clone(), &Strategies::default(), &Zone::system())
         .map_err(|error| Error::Spec { job: job.name().to_owned(), error })?;
     let total = plan.spec.sharding_total_count;
