@@ -18,6 +18,9 @@ use crate::executor::{self, Executor};
 use crate::job::{Job, Shard};
 use crate::worker::Worker;
 
+/// How long a script that takes too long has to end, as on a worker.
+const CANCEL_GRACE: Duration = Duration::from_secs(2);
+
 /// A shard as a job would be given it.
 ///
 /// ```
@@ -90,7 +93,7 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
         job_parameter: plan.spec.job_parameter.clone(),
         items: (0..total).map(item).collect(),
     };
-    let mut executor = Executor::new(Arc::from(job.name()), job.work.clone(), Duration::ZERO);
+    let mut executor = Executor::new(Arc::from(job.name()), job.work.clone(), CANCEL_GRACE);
     executor.start(order, &plan.spec);
     let mut outcomes = BTreeMap::new();
     while outcomes.len() < total as usize {

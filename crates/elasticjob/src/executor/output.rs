@@ -5,17 +5,21 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::task::JoinSet;
 
 /// So much of the output is kept.
 const LINES_MAX: usize = 20;
 const BYTES_MAX: usize = 8 * 1024;
-/// A longer line is passed on in pieces.
+/// A longer line is passed on, and kept, in pieces.
 const LINE_BYTES_MAX: usize = 4 * 1024;
-/// How long after a program's end its pipes may stay open: what it left behind may hold them for ever.
-const PIPES_GRACE: Duration = Duration::from_secs(1);
+/// As much as a pipe holds is read and passed on at once.
+const READ_BYTES_MAX: usize = 64 * 1024;
+/// After a program's end its pipes are read as long as something comes, though not for ever: what it left
+/// behind may hold them.
+const SILENCE: Duration = Duration::from_secs(1);
+const SILENCES_MAX: usize = 10;
 
 /// The two pipes of a program. Dropped, it lets go of them.
 pub(super) struct Output {
@@ -24,47 +28,67 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub(super) fn follow(child: &mut Child) -> Output {
+    pub(super) fn follow(
+        child: &mut Child,
+        stdout: impl AsyncWrite + Send + Unpin + 'static,
+        stderr: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Output {
         let mut output = Output { readers: JoinSet::new(), tail: Arc::default() };
         if let Some(pipe) = child.stdout.take() {
-            output.readers.spawn(pass_on(pipe, tokio::io::stdout(), output.tail.clone()));
+            output.readers.spawn(pass_on(pipe, stdout, output.tail.clone()));
         }
         if let Some(pipe) = child.stderr.take() {
-            output.readers.spawn(pass_on(pipe, tokio::io::stderr(), output.tail.clone()));
+            output.readers.spawn(pass_on(pipe, stderr, output.tail.clone()));
         }
         output
     }
 
     /// The last lines, once the program has ended.
     pub(super) async fn end(mut self) -> Vec<String> {
-        let ended = async { while self.readers.join_next().await.is_some() {} };
-        // Whoever still holds the pipes is not the script.
-        tokio::time::timeout(PIPES_GRACE, ended).await.ok();
+        let mut seen = self.seen();
+        for _ in 0..SILENCES_MAX {
+            let ended = async { while self.readers.join_next().await.is_some() {} };
+            let all = tokio::time::timeout(SILENCE, ended).await.is_ok();
+            let before = std::mem::replace(&mut seen, self.seen());
+            if all || before == seen {
+                break;
+            }
+        }
         let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         tail.lines.drain(..).collect()
     }
+
+    fn seen(&self) -> u64 {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).seen
+    }
 }
 
-async fn pass_on(from: impl AsyncRead + Unpin, to: impl AsyncWrite + Unpin, tail: Arc<Mutex<Tail>>) {
-    let mut from = BufReader::new(from);
+async fn pass_on(mut from: impl AsyncRead + Unpin, to: impl AsyncWrite + Unpin, tail: Arc<Mutex<Tail>>) {
     let mut to = Some(to);
-    let mut line = Vec::new();
+    let mut text = Vec::with_capacity(READ_BYTES_MAX);
     loop {
-        line.clear();
-        let piece = (&mut from).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).await;
-        if !matches!(piece, Ok(1..)) {
-            return;
-        }
-        tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
-        if !line.ends_with(b"\n") && line.len() < LINE_BYTES_MAX {
-            line.push(b'\n'); // The end of the output; others print after it.
+        let room = READ_BYTES_MAX - text.len();
+        let read = (&mut from).take(room as u64).read_buf(&mut text).await;
+        let ended = !matches!(read, Ok(1..));
+        let whole_lines = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let ready =
+            if ended || text.len() - whole_lines >= LINE_BYTES_MAX { text.len() } else { whole_lines };
+        let mut rest = text.split_off(ready);
+        tail.lock().unwrap_or_else(PoisonError::into_inner).push(&text);
+        if ended && !text.is_empty() && !text.ends_with(b"\n") {
+            text.push(b'\n'); // Others print after it.
         }
         // Nobody may be there to read it. The program is not to blame, and goes on.
         if let Some(open) = &mut to
-            && write(open, &line).await.is_err()
+            && write(open, &text).await.is_err()
         {
             to = None;
         }
+        if ended {
+            return;
+        }
+        text.clear();
+        text.append(&mut rest);
     }
 }
 
@@ -78,11 +102,19 @@ async fn write(to: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> std::io::Resu
 struct Tail {
     lines: VecDeque<String>,
     bytes: usize,
+    /// How many bytes there were altogether.
+    seen: u64,
 }
 
 impl Tail {
-    fn push(&mut self, line: &[u8]) {
-        let line = printable(line);
+    fn push(&mut self, text: &[u8]) {
+        self.seen = self.seen.saturating_add(text.len() as u64);
+        for line in text.split(|byte| *byte == b'\n').flat_map(|line| line.chunks(LINE_BYTES_MAX)) {
+            self.push_line(printable(line));
+        }
+    }
+
+    fn push_line(&mut self, line: String) {
         if line.is_empty() {
             return;
         }

@@ -6,6 +6,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncWrite;
 use tokio::process::{Child, Command};
 
 use super::context;
@@ -129,6 +130,16 @@ enum End {
 }
 
 pub(super) async fn run(shard: &Shard, props: Props<'_>, grace: Duration) -> Result<(), JobError> {
+    run_into(shard, props, grace, tokio::io::stdout(), tokio::io::stderr()).await
+}
+
+async fn run_into(
+    shard: &Shard,
+    props: Props<'_>,
+    grace: Duration,
+    stdout: impl AsyncWrite + Send + Unpin + 'static,
+    stderr: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), JobError> {
     let settings = Settings::read(props)?;
     let program = settings.program.clone();
     let mut child = settings.command(shard).spawn().map_err(|error| ScriptError::Start {
@@ -137,7 +148,7 @@ pub(super) async fn run(shard: &Shard, props: Props<'_>, grace: Duration) -> Res
         error,
     })?;
     let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
-    let output = Output::follow(&mut child);
+    let output = Output::follow(&mut child, stdout, stderr);
     let end = wait(&mut child, shard, settings.limit, &group, grace).await;
     if matches!(&end, Ok(End::Exited(status)) if status.success()) {
         group.0 = None; // What it left behind on purpose may stay.
@@ -243,6 +254,22 @@ mod tests {
                 .await
                 .starts_with("cannot start `true` in `/no/such`: ")
         );
+    }
+
+    #[tokio::test]
+    async fn one_that_prints_a_lot_is_not_held_up_and_little_is_kept() {
+        let run = |line: &'static str| async move {
+            let (shard, props, sink) = (testing::shard("j", 0, 1), props(line, &[]), tokio::io::sink);
+            let grace = Duration::from_secs(1);
+            run_into(&shard, Props(&props), grace, sink(), sink()).await.unwrap_err().to_string()
+        };
+        // More than any pipe holds, on both.
+        let text = run("sh -c 'seq 1 100000 & seq 100000 200000 >&2; wait; echo last; echo last >&2; exit 1'").await;
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 21, "{text}");
+        assert!(lines.contains(&"  last"), "{text}");
+        let text = run("sh -c 'head -c 3000000 /dev/zero; exit 1'").await;
+        assert!(text.len() < 10_000, "{}", text.len());
     }
 
     #[tokio::test]
