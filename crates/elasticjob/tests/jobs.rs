@@ -4,6 +4,9 @@
 
 #[path = "jobs/dataflow.rs"]
 mod dataflow;
+#[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/dataflow.rs"]
+mod dataflow_example;
 #[path = "jobs/examples.rs"]
 mod examples;
 #[cfg(feature = "http")]
@@ -11,6 +14,7 @@ mod examples;
 mod http;
 #[path = "jobs/script.rs"]
 mod script;
+#[cfg(feature = "http")]
 #[path = "jobs/server.rs"]
 mod server;
 
@@ -40,6 +44,23 @@ fn now() -> jiff::Timestamp {
     let passed = START.with(tokio::time::Instant::elapsed);
     let midnight: jiff::Timestamp = "2030-01-01T00:00:00Z".parse().unwrap();
     midnight + jiff::SignedDuration::try_from(passed).unwrap()
+}
+
+#[cfg(not(feature = "http"))]
+#[tokio::test]
+async fn a_program_without_http_jobs_says_so_at_the_start() {
+    let said =
+        "HTTP jobs need the feature `http` of the crate elasticjob, which this program is built without";
+    let job = Job::http("ping", "https://example.com/");
+    let error = Worker::new("embedded://").job(job.clone()).start().await.unwrap_err();
+    assert_eq!(error.to_string(), format!("job `ping`: {said}"));
+    assert!(testing::run_once(&job).await.is_err());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("jobs.yaml");
+    std::fs::write(&path, "registry: embedded://\njobs: { ping: { http: 'https://example.com/' } }\n")
+        .unwrap();
+    let error = Worker::from_file(&path).unwrap().start().await.unwrap_err();
+    assert_eq!(error.to_string(), format!("job `ping`: {said}"));
 }
 
 /// How the only shard of a job ends that is run once.

@@ -182,7 +182,7 @@ enum HttpError {
         "{request} answered {status}, a redirect to `{to}`, which is not followed: correct {URI}, or allow it with {REDIRECTS}"
     )]
     Redirected { request: String, status: StatusCode, to: String },
-    #[error("{error}; gave up after {attempts} attempts")]
+    #[error("gave up after {attempts} attempts")]
     GaveUp {
         attempts: u32,
         #[source]

@@ -264,7 +264,8 @@ mod tests {
             run_into(&shard, Props(&props), grace, sink(), sink()).await.unwrap_err().to_string()
         };
         // More than any pipe holds, on both.
-        let text = run("sh -c 'seq 1 100000 & seq 100000 200000 >&2; wait; echo last; echo last >&2; exit 1'").await;
+        let text =
+            run("sh -c 'seq 1 100000 & seq 100000 200000 >&2; wait; echo last; echo last >&2; exit 1'").await;
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 21, "{text}");
         assert!(lines.contains(&"  last"), "{text}");
