@@ -7,7 +7,7 @@ use crate::job::{JobError, Shard};
 pub(super) struct Http;
 
 impl Http {
-    #[expect(clippy::unused_async, clippy::unused_self, reason = "the place of something that needs both")]
+    #[expect(clippy::unused_async, reason = "it stands in for something that waits")]
     pub(super) async fn run(&self, _: &Shard, _: Props<'_>) -> Result<(), JobError> {
         Err(TypeError::NoHttp.into())
     }
