@@ -249,6 +249,21 @@ impl View {
         self.instances.iter().rev().filter(able).map(|(id, _)| id.as_str()).collect()
     }
 
+    /// All nodes that an instance has to remove to be gone, if its session goes on without it. Marks that outlive
+    /// it are left for others to find.
+    pub fn nodes_of(&self, instance: &str) -> Vec<Node> {
+        let held = |mark: Option<&Mark>| mark.is_some_and(|it| it.ephemeral && it.by == instance);
+        let running = self.items.iter().filter(|(_, state)| held(state.running.as_ref()));
+        let mut nodes: Vec<Node> = running.map(|(item, _)| Node::Running(*item)).collect();
+        let taken = self.items.iter().filter(|(_, state)| state.failover.as_deref() == Some(instance));
+        nodes.extend(taken.map(|(item, _)| Node::Failover(*item)));
+        let places = self.lines.iter().filter(|(_, name)| name.starts_with(&ticket(instance)));
+        nodes.extend(places.map(|((latch, _), name)| Node::InLine(*latch, name.clone())));
+        nodes.extend((self.leader.as_deref() == Some(instance)).then_some(Node::Leader));
+        nodes.extend(self.is_alive(instance).then(|| Node::Instance(instance.to_owned())));
+        nodes
+    }
+
     /// Who is first in line.
     pub fn head_of_line(&self, latch: Latch) -> Option<&String> {
         self.line(latch).next()
@@ -263,6 +278,11 @@ impl View {
         let line = self.lines.range((latch, String::new())..);
         line.take_while(move |((it, _), _)| *it == latch).map(|(_, name)| name)
     }
+}
+
+/// How the places of an instance in lines begin: Curator's spelling, with our id for its random one.
+pub(crate) fn ticket(instance: &str) -> String {
+    format!("_c_{instance}-")
 }
 
 /// The status of a host that may work.

@@ -200,8 +200,13 @@ impl Worker {
         for job in jobs {
             running.add(job, &self, &zone);
         }
-        running.await_registration().await?;
-        Ok(running)
+        match running.await_registration().await {
+            Ok(()) => Ok(running),
+            Err(error) => {
+                running.shutdown().await; // The jobs that could start must not seem to have crashed.
+                Err(error)
+            }
+        }
     }
 }
 

@@ -166,6 +166,10 @@ impl World {
                 if let Some(number) = number {
                     self.processes[id].awaited.remove(&number);
                 }
+                self.look_at_lease(id);
+                if self.processes[id].distrusts {
+                    return; // It is read anew when the session is trusted again.
+                }
                 let process = &mut self.processes[id];
                 let same_session = process.jobs[job].session == process.session;
                 process.jobs[job].session = process.session;
@@ -217,9 +221,11 @@ impl World {
     }
 
     fn welcome(&mut self, id: ProcessId, conn: ConnId, session: SessionId, number: u32) {
+        let now = self.mono(id);
         let process = &mut self.processes[id];
         process.connected = true;
-        process.distrusts = false;
+        // An answer that lay in a buffer while the process stood still proves nothing.
+        process.distrusts = now >= process.trusted_until;
         if process.session != Some(session) {
             process.session = Some(session);
             process.session_number = number;

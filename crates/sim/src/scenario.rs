@@ -205,14 +205,15 @@ impl Scenario {
         self.jobs.iter().map(JobSetup::longest_run).max().unwrap_or_default()
     }
 
-    /// How far clocks may be ahead: items whose fires they settled wait for that long. Beyond an hour, nobody
-    /// believes them.
+    /// How far clocks may be ahead: items whose fires they settled wait for that long. Beyond an hour nobody
+    /// believes them, but until the next fire that hour may come near.
     fn furthest_ahead(&self) -> Ms {
         let steps = self.plan.iter().map(|(_, deed)| match deed {
             Deed::ClockStep(_, by) => by.unsigned_abs(),
             _ => 0,
         });
-        steps.max().unwrap_or_default().min(3_600_000)
+        let period = self.jobs.iter().map(|it| it.period).max().unwrap_or_default();
+        steps.sum::<Ms>().min(3_600_000 + period)
     }
 
     /// The time of day, as a clock that is right shows it.

@@ -6,7 +6,7 @@ use super::{CHUNK, Move, Standpoint};
 use crate::event::Event;
 use crate::node::{Latch, Node};
 use crate::tree::Op;
-use crate::view::Item;
+use crate::view::Mark;
 
 /// Removes the marks of the dead, and queues what they were running. Only the leader does: its place is tied
 /// to its session, so a leader that is one no longer cannot write either. If everybody cleaned up, a slow
@@ -15,19 +15,25 @@ pub(super) fn collect_crashed(at: &Standpoint<'_>) -> Option<Move> {
     if !at.leads() {
         return None;
     }
-    let dead = |state: &Item| {
-        // A mark that goes by itself is that of an instance that was shut down and has not finished yet.
-        let running = state.running.as_ref().is_some_and(|it| !it.ephemeral && !at.view.is_alive(&it.by));
-        (running, state.failovering.as_ref().is_some_and(|id| !at.view.is_alive(id)))
-    };
+    let dead = |id: Option<&String>| id.is_some_and(|id| !at.view.is_alive(id));
+    // A mark that goes by itself is that of an instance that was shut down and has not finished yet.
+    let stays = |mark: &&Mark| !mark.ephemeral;
     let mut queued = BTreeSet::new();
     let mut ops = vec![Node::Leader.exists()];
-    let found = at.view.items.iter().map(|(item, state)| (*item, state, dead(state)));
-    for (item, state, (running, failovering)) in found.filter(|it| it.2 != (false, false)).take(CHUNK) {
-        ops.extend(failovering.then(|| Node::Failovering(item).delete()));
-        ops.extend(running.then(|| Node::Running(item).delete()));
+    for (&item, state) in &at.view.items {
+        let marks = [
+            (dead(state.running.as_ref().filter(stays).map(|it| &it.by)), Node::Running(item)),
+            // It goes with its session, but an operator may have ended the job alone.
+            (dead(state.failover.as_ref()), Node::Failover(item)),
+            (dead(state.failovering.as_ref()), Node::Failovering(item)),
+        ];
+        if ops.len() >= CHUNK || marks.iter().all(|it| !it.0) {
+            continue; // What does not fit follows when this is done.
+        }
+        let taken = state.failover.is_some() && !marks[1].0;
+        ops.extend(marks.into_iter().filter(|it| it.0).map(|it| it.1.delete()));
         let wanted = at.fails_over() && item < at.plan.spec.sharding_total_count && !state.disabled;
-        if wanted && state.failover.is_none() && !at.view.crashed.contains(&item) {
+        if wanted && !taken && !at.view.crashed.contains(&item) {
             ops.push(Node::Crashed(item).create(""));
             queued.insert(item);
         }

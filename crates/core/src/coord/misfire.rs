@@ -4,7 +4,7 @@
 //! the schedule's period, when the item changes hands just as it is due, or when it must not run. Its owner
 //! either marks it, to run once more as soon as it is idle, or settles the fire as skipped.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -23,7 +23,7 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
     let coming = at.run.beginning();
     let mut ops = Vec::new();
     let mut missed = BTreeSet::new();
-    let mut skipped: BTreeSet<(Skip, u32)> = BTreeSet::new();
+    let mut skipped: BTreeMap<(Skip, Option<Timestamp>), BTreeSet<u32>> = BTreeMap::new();
     for (&item, state) in at.my_items().filter(|(item, _)| !coming.contains(item)) {
         if ops.len() >= CHUNK {
             break; // The rest follows when this is done.
@@ -38,13 +38,16 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
             Some(why) if state.misfire || (behind && at.plan.spec.monitor_execution) => {
                 ops.extend(state.misfire.then(|| Node::Misfire(item).delete()));
                 ops.extend(behind.then(|| settle_cursor(item, state, passed)).flatten());
-                skipped.insert((why, item));
+                // A mark may be older than the last fire, which ran.
+                let fire = if behind { Some(passed) } else { state.missed };
+                skipped.entry((why, fire)).or_default().insert(item);
             }
             // Without monitoring there is nothing to settle it in.
             None | Some(_) => {}
         }
     }
-    let mut tell = told(passed, &skipped);
+    let told = |((why, nominal), items)| Event::Skipped { nominal, items, why };
+    let mut tell: Vec<Event> = skipped.into_iter().map(told).collect();
     tell.extend((!missed.is_empty()).then_some(Event::Missed { nominal: passed, items: missed }));
     (!ops.is_empty()).then(|| Move { ops: [vec![at.i_exist()], ops].concat(), tell })
 }
@@ -78,10 +81,4 @@ fn rewrite_fire(item: u32, state: &Item) -> Option<Op> {
 fn settle_cursor(item: u32, state: &Item, passed: Timestamp) -> Option<Op> {
     let cursor = state.cursor?;
     Some(Node::Cursor(item).set_at(cursor.version, write_fire(Some(passed))))
-}
-
-fn told(passed: Timestamp, skipped: &BTreeSet<(Skip, u32)>) -> Vec<Event> {
-    let reasons: BTreeSet<Skip> = skipped.iter().map(|(why, _)| *why).collect();
-    let items = |why| skipped.iter().filter(|it| it.0 == why).map(|it| it.1).collect();
-    reasons.into_iter().map(|why| Event::Skipped { nominal: Some(passed), items: items(why), why }).collect()
 }

@@ -303,7 +303,6 @@ pub struct Coordinator {
     ever_registered: bool,
     /// The status that our host had last, to restore it if it vanishes while we live.
     last_status: Option<&'static str>,
-    led: bool,
     leaving: Option<Leaving>,
     stopped: bool,
     /// Transactions under way, with what to record when they are done.
@@ -320,8 +319,9 @@ pub struct Coordinator {
     told_to_cancel: bool,
     /// Items that still run here for an earlier session, with their round.
     zombies: BTreeMap<u32, u64>,
-    /// When the clock fires next.
+    /// When the clock fires next, and what time it was when that was asked.
     next_fire: Option<Timestamp>,
+    armed_at: Timestamp,
     /// The last fire that the clock has passed.
     passed: Option<Timestamp>,
     /// A fire that has not begun to run.
@@ -352,7 +352,6 @@ impl Coordinator {
             registered: false,
             ever_registered: false,
             last_status: None,
-            led: false,
             leaving: None,
             stopped: false,
             pending: BTreeMap::new(),
@@ -365,6 +364,7 @@ impl Coordinator {
             told_to_cancel: false,
             zombies: BTreeMap::new(),
             next_fire: None,
+            armed_at: now.wall,
             passed: None,
             due: None,
             overran: false,
@@ -576,7 +576,6 @@ impl Coordinator {
                 self.start_watching();
             }
         }
-        self.led = self.view.leader.as_deref() == Some(&self.me);
     }
 
     // ---- The clock ----
@@ -591,6 +590,7 @@ impl Coordinator {
     }
 
     fn arm(&mut self) {
+        self.armed_at = self.now.wall;
         let schedule = self.plan.as_ref().and_then(|it| it.schedule.as_ref());
         self.next_fire = schedule.and_then(|it| it.next_after(self.now.wall));
     }
@@ -602,7 +602,7 @@ impl Coordinator {
     }
 
     fn look_at_clock(&mut self, out: &mut Vec<Effect>) {
-        if self.passed.is_some_and(|at| since(self.now.wall, at) > CLOCK_TRUST) {
+        if self.watching_since.is_some() && since(self.now.wall, self.armed_at) > CLOCK_TRUST {
             (self.passed, self.due, self.overran) = (None, None, false);
             self.arm();
         }
@@ -669,7 +669,8 @@ impl Coordinator {
             }
             moved |= self.advance_run(out);
             if !moved {
-                self.overran &= !self.is_free(Slot::Misfire);
+                // Items of a round that begins are not judged yet.
+                self.overran &= !self.is_free(Slot::Misfire) || matches!(self.run, Run::Beginning { .. });
                 return;
             }
         }

@@ -154,6 +154,7 @@ fn idle(at: &Standpoint<'_>) -> Step {
 /// The fire that marked items run for: the last one, by our clock or by that of whoever noted it. A mark whose
 /// fire is settled was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands
 /// for no fire.
+#[expect(clippy::option_option, reason = "no fire is not the same as nothing to make up for")]
 fn to_make_up_for(at: &Standpoint<'_>) -> Option<Option<Timestamp>> {
     let noted = at.my_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
     let fires = [at.passed.max(noted), None];
@@ -165,7 +166,10 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
     if pending && !at.leaving && !at.view.available().is_empty() {
         return Step::stay();
     }
-    let items = if pending || at.leaving { BTreeSet::new() } else { select(at, source, nominal) };
+    // While we waited the schedule may have changed; what the old one fired is forgotten.
+    let stands = nominal.is_none_or(|fire| at.is_fire(fire));
+    let may_go_on = stands && !pending && !at.leaving;
+    let items = if may_go_on { select(at, source, nominal) } else { BTreeSet::new() };
     if !items.is_empty() {
         let round = Round::new(at, source, nominal, items);
         return Step::go(Run::Beginning { round, asked: None });
@@ -208,11 +212,13 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     let items: BTreeSet<u32> = round.items.iter().copied().filter(|it| begun(it) || still(it)).collect();
     let in_doubt =
         (at.view.necessary && round.source != Source::Failover) || at.leaving || !at.is_registered();
+    let tell = overtaken(at, round);
     if items.is_empty() || (in_doubt && !items.iter().any(begun)) {
-        return turn_back(at, round);
+        return Step { tell, ..turn_back(at, round) };
     }
     if items != round.items {
-        return Step::go(Run::Beginning { round: Round { items, ..round.clone() }, asked });
+        let next = Run::Beginning { round: Round { items, ..round.clone() }, asked };
+        return Step { next: Some(next), tell, commit: None };
     }
     let waiting: Vec<u32> = items.iter().copied().filter(|it| !begun(it)).take(CHUNK).collect();
     let answered = asked.and_then(|it| it.answer(at));
@@ -223,6 +229,14 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
         return Step { commit: Some(ops.into()), next: Some(next), tell: None };
     }
     start(at, round, asked.zip(answered))
+}
+
+/// Items that were claimed, and their fire or trigger settled with it, just as the configuration lost them.
+fn overtaken(at: &Standpoint<'_>, round: &Round) -> Option<Event> {
+    let claimed = |item: &u32| at.item(*item).is_some_and(|it| is_begun(at, round, it, true));
+    let lost = |item: &u32| *item >= at.plan.spec.sharding_total_count && claimed(item);
+    let items: BTreeSet<u32> = round.items.iter().copied().filter(lost).collect();
+    (!items.is_empty()).then_some(Event::Skipped { nominal: round.nominal, items, why: Skip::NoItems })
 }
 
 /// What is monitored has begun when the registry says so. What is not has no mark: it has begun when we said
@@ -364,11 +378,15 @@ impl Run {
         self.round().map(|it| it.items.clone()).unwrap_or_default()
     }
 
-    /// The items of the current round that have not ended.
+    /// The items of the current round that have not ended. When all have, the round itself ends.
     pub(super) fn unfinished(&self) -> BTreeSet<u32> {
         match self {
-            Run::Running { left, .. } => left.clone(),
-            Run::Idle | Run::Sharding { .. } | Run::Beginning { .. } | Run::Completing { .. } => self.items(),
+            Run::Running { left, .. } if !left.is_empty() => left.clone(),
+            Run::Idle
+            | Run::Sharding { .. }
+            | Run::Beginning { .. }
+            | Run::Running { .. }
+            | Run::Completing { .. } => self.items(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::{CLOCK_TRUST, Focus, Now, Run, since};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
 use crate::tree::Op;
-use crate::view::{ENABLED, Item, View, ip_of};
+use crate::view::{ENABLED, Item, View, ip_of, ticket};
 
 pub(super) struct Standpoint<'a> {
     pub(super) now: Now,
@@ -114,9 +114,9 @@ impl<'a> Standpoint<'a> {
         Node::Instance(self.me.to_owned()).exists()
     }
 
-    /// How our places in line begin: Curator's spelling, with our id for its random one.
+    /// How our places in line begin.
     pub(super) fn ticket(&self) -> String {
-        format!("_c_{}-", self.me)
+        ticket(self.me)
     }
 
     pub(super) fn place_in_line(&self, latch: Latch) -> Option<&'a String> {

@@ -224,14 +224,12 @@ fn outcome_of(result: Result<(), JobError>, cancel: &CancellationToken) -> Outco
 
 /// Code of the user's that panicked.
 #[derive(Debug, thiserror::Error)]
-#[error("panicked: {0}")]
+#[error("{0}")]
 struct Panicked(String);
 
 impl From<Box<dyn Any + Send>> for Panicked {
     fn from(panic: Box<dyn Any + Send>) -> Panicked {
-        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Panicked(text.unwrap_or_else(|| "(no text)".to_owned()))
+        Panicked(panic_text(panic.as_ref()))
     }
 }
 
@@ -241,6 +239,13 @@ pub(crate) async fn caught<T>(work: impl Future<Output = Result<T, JobError>>) -
         Ok(result) => result,
         Err(panic) => Err(Panicked::from(panic).into()),
     }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("(no text)"))
 }
 
 fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {

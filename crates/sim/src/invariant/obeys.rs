@@ -63,8 +63,9 @@ fn was_ended(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
     if gone.is_some_and(|it| !it.1 && it.0 + news <= run.started) {
         return Some(format!("job {}: item {} runs though the job was removed", run.job, run.item));
     }
+    // One whose session ended at the same time cannot know: its node would be gone in any case.
     let shut_down = case.history.facts.iter().any(|it| {
-        matches!(it.1, Fact::ShutDown(j, instance) if j == run.job && instance.process == run.instance.process)
+        matches!(it.1, Fact::ShutDown(j, instance) if j == run.job && instance == run.instance)
             && it.0 + news <= run.started
     });
     shut_down.then(|| format!("job {}: item {} runs though it was shut down there", run.job, run.item))
@@ -73,17 +74,20 @@ fn was_ended(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
 fn parameter_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let mut known = case.configs_around(run.job, run.started).peekable();
     known.peek()?;
-    (!known.any(|it| it.job_parameter == run.parameter))
+    (!case.in_doubt(run.started) && !known.any(|it| it.job_parameter == run.parameter))
         .then(|| format!("job {}: item {} runs with an old parameter", run.job, run.item))
 }
 
 fn schedule_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let nominal = run.nominal?;
     let just_before = nominal - jiff::SignedDuration::from_millis(1);
-    let mut known = case.configs_around(run.job, run.started).peekable();
+    // A fire that waited is one of the schedule that stood when it was due.
+    let due = case.true_time(nominal).max(0).unsigned_abs().min(run.started);
+    let mut known = case.configs_between(run.job, due, run.started).peekable();
     known.peek()?;
     let fires = known.filter_map(schedule).any(|it| it.next_after(just_before) == Some(nominal));
-    (!fires).then(|| format!("job {}: {nominal} is no fire of a schedule that stands", run.job))
+    (!fires && !case.in_doubt(run.started))
+        .then(|| format!("job {}: {nominal} is no fire of a schedule that stands", run.job))
 }
 
 /// A removed job comes back only with a process that did not know it before.

@@ -30,6 +30,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             let before = latest.insert(run.item, (nominal, run.started));
             if let Some((before, at)) = before.filter(|it| it.0 >= nominal)
                 && !job.removed_between(at, run.started)
+                && !job.lost_item_between(run.item, at, run.started)
             {
                 let what = format!(
                     "job {number}: item {} of {} started for {nominal} after {before} (run {})",
