@@ -310,6 +310,78 @@ async fn what_was_fetched_is_processed_even_if_the_session_is_lost_and_then_it_s
     worker.shutdown().await;
 }
 
+/// Goes on whatever it is told, and says when it is dropped.
+struct Stubborn {
+    events: mpsc::UnboundedSender<&'static str>,
+}
+
+impl DataflowJob for Stubborn {
+    type Item = ();
+
+    async fn fetch(&self, _: &Shard) -> Result<Vec<()>, JobError> {
+        Ok(vec![(); 10])
+    }
+
+    async fn process(&self, _: &Shard, _: Vec<()>) -> Result<(), JobError> {
+        struct Dropped(mpsc::UnboundedSender<&'static str>);
+        impl Drop for Dropped {
+            fn drop(&mut self) {
+                self.0.send("dropped").ok();
+            }
+        }
+        let _dropped = Dropped(self.events.clone());
+        self.events.send("began")?;
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_does_not_stop_is_dropped_with_all_its_workers() {
+    for workers in [1, 2] {
+        let (events, mut reader) = mpsc::unbounded_channel();
+        let job = Job::dataflow("stubborn", Stubborn { events }).workers(workers).one_off();
+        let worker = start(&registry(), job).await;
+        let mut records = worker.records();
+        worker.trigger("stubborn").await.unwrap();
+        for _ in 0..workers {
+            assert_eq!(reader.recv().await, Some("began"));
+        }
+        let leaving = tokio::spawn(worker.shutdown());
+        assert_eq!(finished(&mut records).await.1, Outcome::Cancelled);
+        for _ in 0..workers {
+            assert_eq!(reader.recv().await, Some("dropped"));
+        }
+        leaving.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_is_logged_however_it_ends() {
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    run_once(&Job::dataflow("logged", Store::with(&[&[1, 2], &[13, 14, 15]])).streaming(true)).await;
+    run_once(&Job::dataflow("nothing", Store::default())).await;
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(
+        text.contains(r#"processed job="logged" item=0 batches=2 succeeded=2 failed=3"#)
+            && !text.contains("nothing"),
+        "{text}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn operators_turn_streaming_on_and_off_between_two_rounds() {
     let registry = registry();
