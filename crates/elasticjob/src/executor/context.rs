@@ -80,6 +80,20 @@ mod tests {
         );
     }
 
+    proptest::proptest! {
+        #[test]
+        fn every_text_comes_back_from_a_header(parameter in ".*", item in proptest::option::of(".*")) {
+            let mut shard = testing::shard("myJob", 0, 3);
+            (shard.job_parameter, shard.parameter) = (parameter.as_str().into(), item.clone());
+            let header = header(&shard);
+            assert!(header.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{header}");
+            let read: serde_json::Value = serde_json::from_str(&header).unwrap();
+            assert_eq!(read, serde_json::from_str::<serde_json::Value>(&json(&shard)).unwrap());
+            assert_eq!(read["jobParameter"], parameter.as_str());
+            assert_eq!(read.get("shardingParameter").and_then(|it| it.as_str()), item.as_deref());
+        }
+    }
+
     #[test]
     fn in_a_header_it_is_the_same_document_in_visible_ascii() {
         let mut shard = testing::shard("myJob", 0, 3);

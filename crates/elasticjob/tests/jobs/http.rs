@@ -104,6 +104,15 @@ async fn a_slow_answer_is_given_up_on() {
 }
 
 #[tokio::test]
+async fn a_connection_that_does_not_come_about_is_given_up_on() {
+    // It accepts, and never answers the greeting of TLS.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = format!("https://{}/x", listener.local_addr().unwrap());
+    let job = Job::http("deaf", at.clone()).connect_timeout(Duration::from_millis(300));
+    assert_eq!(failure(&job).await, format!("GET {at}: no connection within 300ms"));
+}
+
+#[tokio::test]
 async fn of_an_answer_without_end_only_the_beginning_is_read() {
     let mut server = Server::start().await;
     let began = Instant::now();
