@@ -190,8 +190,9 @@ impl ItemRun {
                 Ok(settings) => stoppable(async { job.run(shard, settings).await }, &cancel, grace).await,
                 Err(error) => Outcome::Failed(error.to_string()),
             },
-            Work::Script => outcome_of(script::run(&shard, props, grace).await, &cancel),
-            Work::Http => outcome_of(self.http.run(&shard, props).await, &cancel),
+            // Boxed, so that the items of other jobs do not take up the room that these need.
+            Work::Script => outcome_of(Box::pin(script::run(&shard, props, grace)).await, &cancel),
+            Work::Http => outcome_of(Box::pin(self.http.run(&shard, props)).await, &cancel),
         }
     }
 }
