@@ -356,33 +356,6 @@ async fn one_that_does_not_stop_is_dropped_with_all_its_workers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_done_is_logged_however_it_ends() {
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-    impl std::io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    run_once(&Job::dataflow("logged", Store::with(&[&[1, 2], &[13, 14, 15]])).streaming(true)).await;
-    run_once(&Job::dataflow("nothing", Store::default())).await;
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(
-        text.contains(r#"processed job="logged" item=0 batches=2 succeeded=2 failed=3"#)
-            && !text.contains("nothing"),
-        "{text}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn operators_turn_streaming_on_and_off_between_two_rounds() {
     let registry = registry();
     let store = Store::with(&[&[1], &[2], &[3], &[]]);
