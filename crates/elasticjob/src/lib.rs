@@ -42,6 +42,7 @@ pub use elasticjob_core::event::{Event, Outcome, Skip, Source, StopReason};
 pub use elasticjob_core::spec::{JobSpec, SpecError};
 pub use elasticjob_core::strategy::Strategy;
 pub use error::Error;
-pub use job::{Job, JobError, Pool, Shard, SimpleJob};
+pub use executor::TypeError;
+pub use job::{DataflowJob, EachJob, Job, JobError, PartlyFailed, Pool, Processed, Shard, SimpleJob};
 pub use recorder::{Record, Recorded, Records};
 pub use worker::{JobState, RegistryAt, RunningWorker, Worker, until_asked_to_end};
