@@ -52,12 +52,15 @@ impl Observer {
             }
         };
         if timeout(LONG, search).await.is_err() {
-            panic!("{what} does not come: {:#?}", self.nodes.keys());
+            panic!(
+                "{what} does not come: {:#?}",
+                self.nodes.values().map(|it| (&it.path, &it.data)).collect::<Vec<_>>()
+            );
         }
     }
 }
 
-fn running(nodes: &BTreeMap<String, Entry>) -> usize {
+fn count_running(nodes: &BTreeMap<String, Entry>) -> usize {
     nodes.keys().filter(|it| it.ends_with("/running")).count()
 }
 
@@ -80,7 +83,7 @@ fn is_settled(nodes: &BTreeMap<String, Entry>, items: usize, instances: usize) -
 fn fire(nodes: &BTreeMap<String, Entry>, items: usize) -> Option<i64> {
     let cursors: Vec<&Entry> = nodes.values().filter(|it| it.path.ends_with("/cursor")).collect();
     let fires: BTreeSet<&str> = cursors.iter().map(|it| &*it.data).collect();
-    let all = cursors.len() == items && fires.len() == 1 && running(nodes) == 0;
+    let all = cursors.len() == items && fires.len() == 1 && count_running(nodes) == 0;
     fires.first().filter(|_| all).and_then(|it| it.parse().ok())
 }
 
@@ -174,8 +177,184 @@ async fn a_round_costs_two_requests_for_each_instance_that_runs_and_none_for_oth
         let (key, row) = row.unwrap();
         rows.insert(key, row);
     }
+    // For the record, with what the same round costs a fleet of Java instances.
     println!(
         "| items | instances | requests per round, busiest instance | of all | Java, of all |\n|---|---|---|---|---|"
     );
     rows.values().for_each(|row| println!("{row}"));
+}
+
+/// A job that says which shards it starts, and then waits to be told to go on.
+#[derive(Clone)]
+struct Gate {
+    started: mpsc::UnboundedSender<Shard>,
+    open: watch::Receiver<bool>,
+}
+
+impl elasticjob::SimpleJob for Gate {
+    async fn run(&self, shard: Shard) -> Result<(), JobError> {
+        self.started.send(shard.clone())?;
+        let mut gate = self.open.clone();
+        tokio::select! {
+            open = gate.wait_for(|open| *open) => drop(open?),
+            () = shard.cancelled() => return Err("cancelled".into()),
+        }
+        Ok(())
+    }
+}
+
+fn gate() -> (Gate, mpsc::UnboundedReceiver<Shard>, watch::Sender<bool>) {
+    let (started, reader) = mpsc::unbounded_channel();
+    let (opener, open) = watch::channel(false);
+    (Gate { started, open }, reader, opener)
+}
+
+async fn next(started: &mut mpsc::UnboundedReceiver<Shard>) -> Shard {
+    timeout(LONG, started.recv()).await.expect("a shard starts").expect("a worker lives")
+}
+
+/// The instance that a shard runs on: the last two parts of its task id, less the number of the round.
+fn instance(shard: &Shard) -> String {
+    let parts: Vec<&str> = shard.task_id.split("@-@").collect();
+    let suffix = parts[4].rsplit_once('-').unwrap().0;
+    format!("{}@-@{suffix}", parts[3])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_workers_share_ten_items_and_finish_those_of_one_that_is_killed() {
+    let namespace = "fleet/killed";
+    let (gate, mut started, open) = gate();
+    let mut observer = Observer::of(namespace, "settle").await;
+    let mut workers = Vec::new();
+    for _ in 0..3 {
+        let job =
+            Job::simple("settle", gate.clone()).shards(10).failover(true).one_off().pool(Pool::Size(10));
+        workers.push(Worker::new(SERVER.url(namespace, QUICK)).job(job).start().await.unwrap());
+    }
+    observer.until("an assignment", |it| is_settled(it, 10, 3)).await;
+    // Whoever is asked before it has had a look at its new items answers that it has none.
+    open.send_replace(true);
+    let mut seen = BTreeSet::new();
+    while seen.len() < 10 {
+        workers[0].trigger("settle").await.unwrap();
+        observer.until("an answer", |it| !it.keys().any(|path| path.starts_with("/trigger/"))).await;
+        observer.until("an end", |it| count_running(it) == 0).await;
+        while let Ok(shard) = started.try_recv() {
+            seen.insert(shard.item);
+        }
+    }
+    open.send_replace(false);
+    workers[0].trigger("settle").await.unwrap();
+    let mut running: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for _ in 0..10 {
+        let shard = next(&mut started).await;
+        assert_eq!(shard.source, Source::Trigger);
+        assert!(running.entry(instance(&shard)).or_default().insert(shard.item));
+    }
+    assert_eq!((running.len(), running.values().flatten().count()), (3, 10), "{running:?}");
+    // The one that leads, so that another must lead first.
+    let leader = observer.nodes.get("/leader/election/instance").unwrap().data.clone();
+    let at = workers.iter().position(|it| it.instance_id().unwrap() == leader).unwrap();
+    let killed = workers.remove(at);
+    let lost = running.remove(&leader).unwrap();
+    drop(killed);
+    open.send_replace(true);
+    let mut finished = BTreeSet::new();
+    while finished != lost {
+        let shard = next(&mut started).await;
+        assert_eq!(shard.source, Source::Failover);
+        assert!(running.contains_key(&instance(&shard)), "a survivor takes it over");
+        assert!(finished.insert(shard.item), "once");
+    }
+    observer.until("a new assignment", |it| is_settled(it, 10, 2) && count_running(it) == 0).await;
+    for worker in workers {
+        worker.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_cut_off_stops_and_carries_on_when_it_is_back() {
+    use elasticjob_testkit::proxy::Weather;
+    let namespace = "fleet/cut";
+    let proxy = Proxy::start(SERVER.port()).await;
+    let (gate, mut started, open) = gate();
+    let mut observer = Observer::of(namespace, "cut").await;
+    let job = Job::simple("cut", gate).one_off().shards(1);
+    let worker = Worker::new(proxy.url(namespace, QUICK)).job(job).start().await.unwrap();
+    observer.until("an assignment", |it| is_settled(it, 1, 1)).await;
+    let first_id = worker.instance_id().unwrap();
+    worker.trigger("cut").await.unwrap();
+    let first = next(&mut started).await;
+    proxy.set(Weather::Cut);
+    timeout(LONG, first.cancelled()).await.expect("it is told to stop when its session cannot be trusted");
+    observer.until("the end of its session", |it| !it.contains_key(&format!("/instances/{first_id}"))).await;
+    proxy.set(Weather::Fair);
+    open.send_replace(true);
+    observer.until("a new one", |it| it.keys().any(|path| path.starts_with("/instances/"))).await;
+    observer
+        .until("an assignment to it", |it| {
+            it.get("/sharding/0/instance").is_some_and(|it| it.data != first_id)
+                && !it.contains_key("/leader/sharding/necessary")
+        })
+        .await;
+    worker.trigger("cut").await.unwrap();
+    let again = next(&mut started).await;
+    assert!(again.token > first.token, "a later run has a greater token");
+    worker.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tree_is_the_one_that_java_knows() {
+    let namespace = "tree/of a job";
+    let (gate, mut started, open) = gate();
+    let mut observer = Observer::of(namespace, "tree").await;
+    let job = Job::simple("tree", gate).shards(2).shard_parameters(["a", "b"]).one_off().failover(true);
+    let url = SERVER.url(namespace, &format!("{QUICK}&digest=user:password"));
+    let worker = Worker::new(url).job(job.class_name("com.acme.Tree")).start().await.unwrap();
+    // The observer has no digest: what it sees is that there is nothing for it to see.
+    drop(observer);
+    let url = SERVER.url(namespace, &format!("{QUICK}&digest=user:password"));
+    let session = registry::open(&url).unwrap().connect().await.unwrap();
+    observer = Observer { watch: session.watch("/tree"), nodes: BTreeMap::new(), _session: session };
+    observer.until("an assignment", |it| is_settled(it, 2, 1)).await;
+    worker.trigger("tree").await.unwrap();
+    next(&mut started).await;
+    let id = worker.instance_id().unwrap();
+    let ip = id.split("@-@").next().unwrap().to_owned();
+    observer.until("a run", |it| count_running(it) == 2).await;
+
+    let text = |path: &str| observer.nodes.get(path).unwrap_or_else(|| panic!("{path}")).data.as_str();
+    assert_eq!(text(""), "com.acme.Tree");
+    let config = text("/config");
+    assert!(config.starts_with("description: ''\n"), "{config}");
+    assert!(config.contains("\njobName: tree\n") && config.contains("\nshardingTotalCount: 2\n"), "{config}");
+    assert_eq!(text(&format!("/instances/{id}")), format!("jobInstanceId: {id}\nserverIp: {ip}\n"));
+    assert_eq!(text(&format!("/servers/{ip}")), "ENABLED");
+    assert_eq!(text("/leader/election/instance"), id);
+    assert_eq!((text("/sharding/0/instance"), text("/sharding/1/running")), (&*id, &*id));
+    let ephemeral: Vec<&str> =
+        observer.nodes.values().filter(|it| it.stat.ephemeral).map(|it| it.path.as_str()).collect();
+    assert_eq!(ephemeral, [&*format!("/instances/{id}"), "/leader/election/instance"]);
+
+    // What ZooKeeper's own tool says of kinds and rights.
+    let root = "/tree/of a job";
+    let commands = [
+        "addauth digest user:password".to_owned(),
+        format!("stat '{root}'"),
+        format!("stat '{root}/tree/leader/election/instance'"),
+        format!("stat '{root}/tree/sharding/0/running'"),
+        format!("getAcl '{root}/tree/sharding/0/running'"),
+        format!("getAcl '{root}'"),
+    ];
+    let said = tokio::task::spawn_blocking(move || {
+        SERVER.cli(&commands.iter().map(String::as_str).collect::<Vec<_>>())
+    });
+    let said = said.await.unwrap();
+    let owners: Vec<&str> = said.lines().filter_map(|it| it.strip_prefix("ephemeralOwner = ")).collect();
+    assert_eq!(owners.len(), 3, "{said}");
+    assert!(owners[0] == "0x0" && owners[1] != "0x0" && owners[2] == "0x0", "{said}");
+    let acl = "'digest,'user:tpUq/4Pn5A64fVZyQ0gOJ8ZWqkY=\n: cdrwa";
+    assert_eq!(said.matches(acl).count(), 2, "{said}");
+    open.send_replace(true);
+    worker.shutdown().await;
 }

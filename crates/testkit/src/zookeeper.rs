@@ -195,6 +195,18 @@ impl ZooKeeper {
         Some(text)
     }
 
+    /// What ZooKeeper's own command line says to these commands.
+    pub fn cli(&self, commands: &[&str]) -> String {
+        let mut run = Command::new("java");
+        run.args(["-XX:TieredStopAtLevel=1", "-cp", CLASS_PATH, "org.apache.zookeeper.ZooKeeperMain"]);
+        run.args(["-server", &format!("127.0.0.1:{}", self.port)]);
+        run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = run.spawn().expect("java runs");
+        let text = commands.join("\n") + "\nquit\n";
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).into_owned()
+    }
+
     /// The end of what it logged.
     pub fn log(&self) -> String {
         let text = fs::read_to_string(self.home.path().join("log")).unwrap_or_default();

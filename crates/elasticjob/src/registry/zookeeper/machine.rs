@@ -559,6 +559,9 @@ impl Machine {
                         }
                     }
                 }
+                if attempt.stands_in_line() {
+                    self.own_failed(); // Others may stand in the same line under names that begin alike.
+                }
                 Ok(())
             }
             Meaning::Expired => {

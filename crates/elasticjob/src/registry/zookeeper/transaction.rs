@@ -29,6 +29,13 @@ pub(super) struct Attempt {
     origins: Vec<Option<usize>>,
 }
 
+impl Attempt {
+    /// Whether the server completes a name in it.
+    pub(super) fn stands_in_line(&self) -> bool {
+        self.steps.iter().any(|it| matches!(it, Step::Create { mode: Mode::EphemeralSequential, .. }))
+    }
+}
+
 /// What an answer means.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
