@@ -56,7 +56,7 @@ pub enum Error {
     },
     /// A job of a file has no code.
     #[error(
-        "{file}: job `{job}` has neither a script nor code here: add `script:`, or bind code to that name; bound: {bound}"
+        "{file}: job `{job}` has neither a script nor code here: add `script:` or `http:`, or bind code to that name; bound: {bound}"
     )]
     Unbound {
         /// The file.
