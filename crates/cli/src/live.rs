@@ -104,7 +104,9 @@ impl Live {
         // The last two of its five parts are the instance and the number of the round.
         let instance = task_id.splitn(4, "@-@").nth(3).unwrap_or(task_id);
         let instance = instance.rsplit_once('-').map_or(instance, |(instance, _)| instance);
-        let Some(round) = self.rounds.get_mut(task_id) else { return format!("shard {item} {outcome}{error}") };
+        let Some(round) = self.rounds.get_mut(task_id) else {
+            return format!("shard {item} {outcome}{error}");
+        };
         round.left = round.left.saturating_sub(1);
         let took = record.at.duration_since(round.started).as_millis();
         let (nominal, source, done) = (round.nominal, round.source, round.left == 0);
