@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use elasticjob_cron::{Cron, DstPolicy, Fold, Gap, Schedule, Zone};
+use elasticjob_cron::{DstPolicy, Fold, Gap, Schedule, Zone};
 
-use crate::spec::{JobSpec, SpecError};
+use crate::spec::{JobSpec, SHARDS_MAX, SpecError, read_cron, read_zone};
 use crate::strategy::{SINGLE_SHARDING_BALANCE, Strategies, Strategy};
 
 /// What happens to a fire whose time of day a clock change skips: a key of `props`.
@@ -28,9 +28,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads a specification. `zone` is where the schedule lives if the specification does not say.
+    /// Reads a specification. `zone` is where the schedule lives if the specification does not say. What can be
+    /// worked by is taken, even if [`JobSpec::validate`] would complain: others may have written it.
     pub fn compile(spec: JobSpec, strategies: &Strategies, zone: &Zone) -> Result<Plan, SpecError> {
-        spec.validate()?;
+        if !(1..=SHARDS_MAX).contains(&spec.sharding_total_count) {
+            return Err(SpecError::ShardCount { value: i64::from(spec.sharding_total_count) });
+        }
         let schedule = compile_schedule(&spec, zone)?;
         let name = spec.job_sharding_strategy_type.as_deref();
         let strategy = strategies.find(name).ok_or_else(|| {
@@ -54,13 +57,8 @@ impl fmt::Debug for Plan {
 }
 
 fn compile_schedule(spec: &JobSpec, zone: &Zone) -> Result<Option<Schedule>, SpecError> {
-    let Some(text) = spec.cron.as_deref().filter(|it| !it.trim().is_empty()) else { return Ok(None) };
-    let cron =
-        Cron::parse(text).map_err(|e| SpecError::Cron { value: text.to_owned(), fault: e.to_string() })?;
-    let zone = match spec.time_zone.as_deref() {
-        Some(name) => Zone::parse(name).map_err(|_| SpecError::TimeZone { value: name.to_owned() })?,
-        None => zone.clone(),
-    };
+    let Some(cron) = read_cron(spec.cron.as_deref())? else { return Ok(None) };
+    let zone = spec.time_zone.as_deref().map_or_else(|| Ok(zone.clone()), read_zone)?;
     Ok(Some(Schedule::new(cron, zone).with_policy(dst_policy(spec)?)))
 }
 

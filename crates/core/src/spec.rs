@@ -8,6 +8,8 @@ pub mod yaml;
 
 use std::collections::BTreeMap;
 
+use elasticjob_cron::{Cron, Zone};
+
 pub use instance::InstanceDoc;
 
 /// The largest number of items a job may have. Every item is a node in the registry, so a larger number is a slip of the hand.
@@ -248,58 +250,23 @@ fn check_name(name: &str) -> Result<(), SpecError> {
     Err(SpecError::JobName { value: name.to_owned(), fault })
 }
 
-/// The one place where cron and zone are judged.
+/// Rejects a schedule that cannot be read. A blank cron is none.
 fn check_schedule(cron: Option<&str>, zone: Option<&str>) -> Result<(), SpecError> {
-    if let Some(cron) = cron {
-        check_cron(cron)?;
-    }
-    match zone {
-        Some(zone) if !is_zone(zone) => Err(SpecError::TimeZone { value: zone.to_owned() }),
-        _ => Ok(()),
-    }
+    read_cron(cron)?;
+    zone.map_or(Ok(()), |zone| read_zone(zone).map(drop))
 }
 
-/// Rejects a cron that cannot be one.
-///
-/// ```
-/// use elasticjob_core::spec::check_cron;
-///
-/// assert!(check_cron("0/5 * * * * ?").is_ok());
-/// assert!(check_cron("  ").is_err());
-/// ```
-///
-/// # Errors
-///
-/// The text, and what is wrong with it.
-pub fn check_cron(cron: &str) -> Result<(), SpecError> {
-    if cron.trim().is_empty() {
-        return Err(SpecError::Cron {
-            value: cron.to_owned(),
-            fault: "is blank: leave it out for a job that is only triggered by hand".to_owned(),
-        });
-    }
-    Ok(())
+/// The one place where a cron is read: `None` if there is none, or a blank one.
+pub(crate) fn read_cron(cron: Option<&str>) -> Result<Option<Cron>, SpecError> {
+    let Some(text) = cron.filter(|it| !it.trim().is_empty()) else { return Ok(None) };
+    let refused =
+        |error| SpecError::Cron { value: text.to_owned(), fault: format!("is no schedule: {error}") };
+    Cron::parse(text).map(Some).map_err(refused)
 }
 
-/// `GMT`, `GMT±h`, `GMT±hh`, `GMT±hhmm`, `GMT±h:mm`, or a zone of the IANA database.
-fn is_zone(zone: &str) -> bool {
-    let Some(offset) = zone.strip_prefix("GMT") else { return is_iana(zone) };
-    let Some(offset) = offset.strip_prefix(['+', '-']) else { return offset.is_empty() || is_iana(zone) };
-    let (hours, minutes) = match offset.split_once(':') {
-        Some((hours, minutes)) => (hours, minutes),
-        None if offset.len() > 2 && offset.is_ascii() => offset.split_at(offset.len() - 2),
-        None => (offset, "00"),
-    };
-    let number = |text: &str, most: u8| {
-        text.len() <= 2
-            && text.bytes().all(|b| b.is_ascii_digit())
-            && text.parse::<u8>().is_ok_and(|n| n <= most)
-    };
-    number(hours, 23) && minutes.len() == 2 && number(minutes, 59)
-}
-
-fn is_iana(zone: &str) -> bool {
-    jiff::tz::TimeZoneDatabase::bundled().get(zone).is_ok()
+/// The one place where a zone is read.
+pub(crate) fn read_zone(zone: &str) -> Result<Zone, SpecError> {
+    Zone::parse(zone).map_err(|_| SpecError::TimeZone { value: zone.to_owned() })
 }
 
 fn check_pool(pool: Option<&str>) -> Result<(), SpecError> {

@@ -98,6 +98,8 @@ pub struct Stat {
     pub version: u32,
     /// When its data was last written, by the registry's clock.
     pub modified: Timestamp,
+    /// It goes when the session ends that made it.
+    pub ephemeral: bool,
 }
 
 /// One node as a reader sees it.
@@ -263,9 +265,9 @@ impl Tree {
     /// Names of the direct children, least first.
     pub fn children(&self, parent: &str) -> Vec<String> {
         let name = |path: &String| path[parent.len() + 1..].split('/').next().unwrap_or_default().to_owned();
-        let mut names: Vec<String> = self.below(parent).map(|(path, _)| name(path)).collect();
-        names.dedup();
-        names
+        // `/a/b-2` stands between `/a/b` and `/a/b/c`.
+        let names: BTreeSet<String> = self.below(parent).map(|(path, _)| name(path)).collect();
+        names.into_iter().collect()
     }
 
     fn below(&self, root: &str) -> impl Iterator<Item = (&String, &Node)> {
@@ -361,7 +363,8 @@ impl Draft<'_> {
     }
 
     fn insert(&mut self, path: String, data: &str, owner: Option<SessionId>) {
-        let stat = Stat { created: self.tree.last_zxid + 1, version: 0, modified: self.now };
+        let ephemeral = owner.is_some();
+        let stat = Stat { created: self.tree.last_zxid + 1, version: 0, modified: self.now, ephemeral };
         self.put(path, Node { data: data.to_owned(), stat, owner, next_in_line: 0 });
     }
 
@@ -521,5 +524,6 @@ mod tests {
         assert_eq!(tree.snapshot("/job").len(), 2);
         assert!(changes.iter().all(|it| it.relative_to("/job").is_none()));
         assert_eq!(tree.children("/job"), ["a"]);
+        assert_eq!(tree.children(""), ["job", "job-2"]);
     }
 }

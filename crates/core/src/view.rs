@@ -25,6 +25,8 @@ pub struct Mark {
     pub by: String,
     /// Strictly greater than any token given for this item before.
     pub token: Zxid,
+    /// It goes by itself when the instance's session ends.
+    pub ephemeral: bool,
 }
 
 /// The last fire that is settled for an item.
@@ -93,8 +95,9 @@ pub struct View {
     pub necessary: bool,
     /// The assignment is being made.
     pub processing: bool,
-    /// All items that the registry has nodes for, also beyond the job's number of items.
-    pub items: BTreeMap<u32, Item>,
+    /// All items that the registry has nodes for, also beyond the job's number of items. Boxed, because most
+    /// jobs have few, and a map makes room for many.
+    pub items: BTreeMap<u32, Box<Item>>,
     /// Items whose runner died, waiting to be taken over.
     pub crashed: BTreeSet<u32>,
     /// Instances that are asked to run now, each with what came along.
@@ -117,7 +120,11 @@ pub struct View {
 /// assert_eq!(elasticjob_core::view::ip_of("10.0.0.1@-@4711"), "10.0.0.1");
 /// ```
 pub fn ip_of(instance: &str) -> &str {
-    instance.split_once("@-@").map_or(instance, |(ip, _)| ip)
+    // An address holds no `@`, so the first one begins the separator.
+    match instance.bytes().position(|byte| byte == b'@') {
+        Some(at) if instance[at..].starts_with("@-@") => &instance[..at],
+        Some(_) | None => instance,
+    }
 }
 
 /// Whether this is the id of a peer that keeps cursors: ours have a dot after `@-@`, Java's are a process
@@ -153,7 +160,8 @@ impl View {
 
     fn put(&mut self, entry: &Entry) {
         let text = || entry.data.clone();
-        let mark = || Mark { by: entry.data.clone(), token: entry.stat.created };
+        let mark =
+            || Mark { by: entry.data.clone(), token: entry.stat.created, ephemeral: entry.stat.ephemeral };
         match Node::parse(&entry.path) {
             Node::Root => self.class = Some(text()),
             Node::Config => self.config = Some(Value { text: text(), stat: entry.stat }),
@@ -220,7 +228,7 @@ impl View {
     fn clear(&mut self, item: u32, forget: impl Fn(&mut Item)) {
         let Some(state) = self.items.get_mut(&item) else { return };
         forget(state);
-        if *state == Item::default() {
+        if **state == Item::default() {
             self.items.remove(&item);
         }
     }
@@ -247,6 +255,21 @@ impl View {
         self.instances.iter().rev().filter(able).map(|(id, _)| id.as_str()).collect()
     }
 
+    /// All nodes that an instance has to remove to be gone, if its session goes on without it. Marks that outlive
+    /// it are left for others to find.
+    pub fn nodes_of(&self, instance: &str) -> Vec<Node> {
+        let held = |mark: Option<&Mark>| mark.is_some_and(|it| it.ephemeral && it.by == instance);
+        let running = self.items.iter().filter(|(_, state)| held(state.running.as_ref()));
+        let mut nodes: Vec<Node> = running.map(|(item, _)| Node::Running(*item)).collect();
+        let taken = self.items.iter().filter(|(_, state)| state.failover.as_deref() == Some(instance));
+        nodes.extend(taken.map(|(item, _)| Node::Failover(*item)));
+        let places = self.lines.iter().filter(|(_, name)| name.starts_with(&ticket(instance)));
+        nodes.extend(places.map(|((latch, _), name)| Node::InLine(*latch, name.clone())));
+        nodes.extend((self.leader.as_deref() == Some(instance)).then_some(Node::Leader));
+        nodes.extend(self.is_alive(instance).then(|| Node::Instance(instance.to_owned())));
+        nodes
+    }
+
     /// Who is first in line.
     pub fn head_of_line(&self, latch: Latch) -> Option<&String> {
         self.line(latch).next()
@@ -261,6 +284,11 @@ impl View {
         let line = self.lines.range((latch, String::new())..);
         line.take_while(move |((it, _), _)| *it == latch).map(|(_, name)| name)
     }
+}
+
+/// How the places of an instance in lines begin: Curator's spelling, with our id for its random one.
+pub(crate) fn ticket(instance: &str) -> String {
+    format!("_c_{instance}-")
 }
 
 /// The status of a host that may work.

@@ -127,11 +127,12 @@ fn a_zone_is_an_offset_or_in_the_database() {
 }
 
 #[test]
-fn a_cron_is_not_blank() {
+fn a_cron_is_one_that_can_be_read_or_blank() {
     check(|spec| spec.cron = Some("0/5 * * * * ?".to_owned()), &expect!["fine"]);
+    check(|spec| spec.cron = Some(" ".to_owned()), &expect!["fine"]);
     check(
-        |spec| spec.cron = Some(" ".to_owned()),
-        &expect!["cron ` ` is blank: leave it out for a job that is only triggered by hand"],
+        |spec| spec.cron = Some("0 0 25 * * ?".to_owned()),
+        &expect!["cron `0 0 25 * * ?` is no schedule: hour `25` at column 5: the hour is 0 to 23"],
     );
 }
 

@@ -477,3 +477,28 @@ impl fmt::Debug for Cron {
         write!(f, "Cron(\"{self}\")")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Cron;
+
+    #[test]
+    fn a_compiled_expression_is_small() {
+        const { assert!(size_of::<Cron>() <= 200) };
+    }
+
+    #[test]
+    fn an_impossible_expression_is_found_out_within_a_century_and_a_half_of_months() {
+        for impossible in [
+            "0 0 0 30 2 ?",
+            "0 0 0 31 2,4,6,9,11 ?",
+            "0 0 0 L-30 2 ?",
+            "0 0 0 ? 2 1#5 2025",
+            "* * * * * ? 1969",
+        ] {
+            let cron = Cron::parse(impossible).unwrap();
+            assert_eq!((cron.next_local(0), cron.previous_local(i64::MAX)), (None, None), "{impossible}");
+            assert_eq!(cron.count_local(i64::MIN, i64::MAX), 0, "{impossible}");
+        }
+    }
+}

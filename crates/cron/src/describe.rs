@@ -1,5 +1,6 @@
 //! A compiled expression in plain English: when on a day, then on which days, then in which years.
 
+use crate::calendar::{FIRST_YEAR, LAST_YEAR};
 use crate::cron::{
     ALL_HOURS, ALL_MONTH_DAYS, ALL_MONTHS, ALL_SIXTY, ALL_WEEKDAYS, Cron, Days, MonthDays, Years,
 };
@@ -7,18 +8,18 @@ use crate::parse::{MONTHS, WEEKDAYS};
 use crate::spell::{progression, runs, values};
 
 pub(crate) fn english(cron: &Cron) -> String {
-    let time = time_of_day(cron);
     let days = days(cron);
-    let mut text = match (&time, days) {
-        (Time::At(times), days) => format!("at {times} {}", days.unwrap_or_else(|| "every day".into())),
-        (Time::AllDay(frequency), None) => frequency.clone(),
-        (Time::AllDay(frequency), Some(days)) => format!("{frequency}, {days}"),
-        (Time::Window(frequency), days) => {
-            format!("{frequency}, {}", days.unwrap_or_else(|| "every day".into()))
+    let every_day = || "every day".to_owned();
+    let mut text = match time_of_day(cron) {
+        Time::At(times) => match days.unwrap_or_else(every_day) {
+            days if days.starts_with("on ") || days.starts_with("every ") => format!("at {times} {days}"),
+            days => format!("at {times}, {days}"),
+        },
+        Time::AllDay(frequency) => {
+            days.map_or_else(|| frequency.clone(), |days| format!("{frequency}, {days}"))
         }
+        Time::Window(frequency) => format!("{frequency}, {}", days.unwrap_or_else(every_day)),
     };
-    // "on Monday to Friday" is said without the "on" after a comma or a time.
-    text = text.replace(" on Monday to ", " Monday to ");
     if cron.years != Years::all() {
         text.push_str(&years(cron));
     }
@@ -56,17 +57,23 @@ fn time_of_day(cron: &Cron) -> Time {
     if cron.hours == ALL_HOURS {
         return Time::AllDay(within_the_hour(cron, &seconds, &minutes));
     }
-    if let (1, 1, Some(step)) = (seconds.len(), minutes.len(), full_rhythm(&hours, 24)) {
-        return Time::AllDay(format!(
-            "every {step} hours at {:02}:{:02} past the hour",
-            minutes[0], seconds[0]
-        ));
+    if let (true, [minute], Some(step)) = (seconds == [0], &minutes[..], full_rhythm(&hours, 24)) {
+        let minute = if *minute == 0 { String::new() } else { format!(" at minute {minute}") };
+        return Time::AllDay(format!("every {step} hours{minute}"));
     }
     let within = within_the_hour(cron, &seconds, &minutes);
-    match window(&hours) {
-        Some((first, last)) => Time::Window(format!("{within} from {first:02}:00 through {last:02}:59")),
-        None => Time::Window(format!("{within} in the {}", numbers("hour", "hours", &hours))),
-    }
+    Time::Window(match (window(&hours), within.strip_suffix(EVERY_HOUR)) {
+        (Some((first, last)), _) => format!("{within} from {first:02}:00 through {last:02}:59"),
+        (None, Some(within)) => format!("{within} of {}", the_hours(&hours)),
+        (None, None) => format!("{within} in {}", the_hours(&hours)),
+    })
+}
+
+const EVERY_HOUR: &str = " of every hour";
+
+fn the_hours(hours: &[u32]) -> String {
+    let hours = numbers("hour", "hours", hours);
+    if hours.starts_with("every") { hours } else { format!("the {hours}") }
 }
 
 /// What happens in each of the hours.
@@ -77,7 +84,7 @@ fn within_the_hour(cron: &Cron, seconds: &[u32], minutes: &[u32]) -> String {
             _ if every_minute => "every minute".into(),
             Some(step) => format!("every {step} minutes"),
             None if minutes == [0] => "every hour".into(),
-            None => format!("at {} of every hour", numbers("minute", "minutes", minutes)),
+            None => format!("at {}{EVERY_HOUR}", numbers("minute", "minutes", minutes)),
         };
     }
     let often = match full_rhythm(seconds, 60) {
@@ -94,8 +101,8 @@ fn within_the_hour(cron: &Cron, seconds: &[u32], minutes: &[u32]) -> String {
             }
         }
         (Some(step), _) => format!("{often} of every {} minute", ordinal(step)),
-        (None, true) => format!("{often} in {} of every hour", numbers("minute", "minutes", minutes)),
-        (None, false) => format!("{often} of {} of every hour", numbers("minute", "minutes", minutes)),
+        (None, true) => format!("{often} in {}{EVERY_HOUR}", numbers("minute", "minutes", minutes)),
+        (None, false) => format!("{often} of {}{EVERY_HOUR}", numbers("minute", "minutes", minutes)),
     }
 }
 
@@ -125,8 +132,8 @@ fn days(cron: &Cron) -> Option<String> {
         Days::OfMonth(MonthDays { plain: ALL_MONTH_DAYS, .. }) if every_month => return None,
         Days::OfMonth(MonthDays { plain: ALL_MONTH_DAYS, .. }) => format!("every day in {months}"),
         Days::OfMonth(days) => format!("on {} of {months}", month_days(days)),
-        Days::OfWeek(days) if every_month => format!("on {}", weekdays(*days)),
-        Days::OfWeek(days) => format!("on {} in {months}", weekdays(*days)),
+        Days::OfWeek(days) if every_month => weekdays(*days),
+        Days::OfWeek(days) => format!("{} in {months}", weekdays(*days)),
         Days::LastOfWeek(day) => format!("on the last {} of {months}", weekday((*day).into())),
         Days::NthOfWeek { weekday: day, nth } => {
             let nth = ["first", "second", "third", "fourth", "fifth"][usize::from(*nth) - 1];
@@ -164,7 +171,7 @@ fn weekdays(days: u8) -> String {
     }
     // A week is read from Monday on.
     let from_monday = (2..=8).filter(|day| has(days & ALL_WEEKDAYS, *day));
-    and(&from_monday.map(weekday).collect::<Vec<_>>())
+    format!("on {}", and(&from_monday.map(weekday).collect::<Vec<_>>()))
 }
 
 fn has(days: u8, day: u32) -> bool {
@@ -184,7 +191,7 @@ fn months(set: u16) -> String {
 fn years(cron: &Cron) -> String {
     let years: Vec<u32> = cron.years.iter().map(|year| year as u32).collect();
     match progression(&years) {
-        _ if years.is_empty() => String::new(),
+        _ if years.is_empty() => format!(", in no year from {FIRST_YEAR} to {LAST_YEAR}"),
         Some(step) if step > 1 => {
             format!(", every {} year from {} to {}", ordinal(step), years[0], years[years.len() - 1])
         }
@@ -192,10 +199,13 @@ fn years(cron: &Cron) -> String {
     }
 }
 
-/// `minute 5`, or `minutes 5, 10 to 15 and 50`.
+/// `minute 5`, or `minutes 5, 10 to 15 and 50`, or `every 7th minute from 0 to 56`.
 fn numbers(one: &str, many: &str, values: &[u32]) -> String {
-    match values {
-        [value] => format!("{one} {value}"),
+    match (values, progression(values)) {
+        ([value], _) => format!("{one} {value}"),
+        ([first, .., last], Some(step)) if step > 1 && values.len() > TIMES_LISTED => {
+            format!("every {} {one} from {first} to {last}", ordinal(step))
+        }
         _ => format!("{many} {}", and(&spans(values, |value| value.to_string()))),
     }
 }

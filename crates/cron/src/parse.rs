@@ -57,9 +57,7 @@ pub(crate) fn cron(original: &str) -> Result<Cron, ParseError> {
             return Err(source.at(Field::DayOfWeek, weekday, expected));
         }
         (Some(_), Some(_)) => {
-            let other = if weekday == "*" { "day of week" } else { "day of month" };
-            let expected = format!("the day of month `{month_day}` is given too; put `?` into the {other}");
-            return Err(source.at(Field::DayOfWeek, weekday, expected));
+            return Err(source.both_days(&fields));
         }
     };
     Ok(Cron { seconds, minutes, hours: hours as u32, months: months as u16, days, years })
@@ -109,11 +107,8 @@ impl<'a> Source<'a> {
         for entry in self.entries(Field::Year, text)? {
             let Range { first, last, step } = self.range(Field::Year, entry)?;
             if first > last {
-                return Err(self.at(
-                    Field::Year,
-                    entry,
-                    "years do not wrap around; begin with the earlier one",
-                ));
+                let expected = format!("years do not wrap around; {}", Field::Year.values());
+                return Err(self.at(Field::Year, entry, expected));
             }
             let named = |year: &i32| {
                 let year = *year as u32;
@@ -179,7 +174,8 @@ impl<'a> Source<'a> {
             }
             let special = if let Some(day) = entry.strip_suffix('L').filter(|day| is_weekday(day)) {
                 Days::LastOfWeek(self.value(FIELD, day)? as u8)
-            } else if let Some((day, nth)) = entry.split_once('#').filter(|(day, _)| is_weekday(day)) {
+            } else if let Some(at) = entry.find('#').filter(|at| is_weekday(&entry[..*at])) {
+                let (day, nth) = entry.split_at(at);
                 Days::NthOfWeek { weekday: self.value(FIELD, day)? as u8, nth: self.nth(nth)? }
             } else {
                 continue;
@@ -189,9 +185,10 @@ impl<'a> Source<'a> {
         Ok(Some(Days::OfWeek(self.set(FIELD, text)? as u8)))
     }
 
+    /// `#k`.
     fn nth(&self, text: &'a str) -> Result<u8, ParseError> {
-        match text.parse() {
-            Ok(nth @ 1..=5) if is_number(text) => Ok(nth),
+        match text[1..].parse() {
+            Ok(nth @ 1..=5) if is_number(&text[1..]) => Ok(nth),
             _ => Err(self.at(Field::DayOfWeek, text, "after `#` a number from 1 to 5 must follow")),
         }
     }
@@ -238,7 +235,6 @@ impl<'a> Source<'a> {
         let named = !is_number(first_text);
         let Some(rest) = rest.strip_prefix('-') else {
             self.no_step_after_a_name(field, named, rest)?;
-            // Where Quartz says "to the end", the end must not lie before the start.
             return Ok(Range { first, last: max, step: self.step(field, rest, true)? });
         };
         let (last_text, rest) = rest.split_at(value_length(rest));
@@ -281,9 +277,10 @@ impl<'a> Source<'a> {
         if !named || !rest.starts_with('/') {
             return Ok(());
         }
-        let (days, example) = match field {
-            Field::DayOfWeek => ("days as numbers (1 is Sunday)", "2-6/2"),
-            _ => ("months as numbers", "1-6/2"),
+        let (days, example) = if field == Field::DayOfWeek {
+            ("days as numbers (1 is Sunday)", "2-6/2")
+        } else {
+            ("months as numbers", "1-6/2")
         };
         let expected = format!(
             "a step after a name has no effect in Quartz; write the {days} to step through them, as in {example}"
@@ -314,6 +311,17 @@ impl<'a> Source<'a> {
 
     fn number(&self, field: Field, text: &'a str) -> Result<u32, ParseError> {
         text.parse().map_err(|_| self.at(field, text, format!("the number is too large; {}", field.values())))
+    }
+
+    /// The refusal of an expression that gives both days, with the right one beside it if one of them is just `*`.
+    fn both_days(&self, fields: &[&'a str]) -> ParseError {
+        let (month_day, weekday) = (fields[3], fields[5]);
+        let (index, other) = if weekday == "*" { (5, Field::DayOfWeek) } else { (3, Field::DayOfMonth) };
+        let mut right = fields.to_vec();
+        right[index] = "?";
+        let suggestion = (month_day == "*" || weekday == "*").then(|| right.join(" "));
+        let expected = format!("the day of month `{month_day}` is given too; put `?` into the {other}");
+        ParseError { suggestion, ..self.at(Field::DayOfWeek, weekday, expected) }
     }
 
     fn at(&self, field: Field, text: &str, expected: impl Into<String>) -> ParseError {

@@ -1,5 +1,7 @@
 //! What must hold for every expression, zone, instant and policy, checked against the brute-force oracle.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod oracle;
 
 use elasticjob_cron::{Cron, DstPolicy, Fold, Gap, Schedule, Zone};
@@ -129,6 +131,53 @@ fn schedule(expression: &str, zone: &str, policy: DstPolicy) -> Schedule {
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
+}
+
+/// Not left to chance: every zone, every policy, every change of some years, forwards, backwards and counted.
+#[test]
+fn every_zone_and_every_policy_at_every_change() {
+    let expressions = [
+        "0 0/20 * * * ?",
+        "0 15 0-3 * * ?",
+        "0 0 0 * * ?",
+        "30 30 2 ? * SUN",
+        "0 0 2,3 L-6,15W,LW * ?",
+        "0 5 1 * * ? 2011",
+    ];
+    let mut changes = 0;
+    for zone in ZONES {
+        let rules = TimeZoneDatabase::bundled().get(zone).unwrap();
+        let years =
+            ["2009-06-01T00:00:00Z", "2024-12-01T00:00:00Z"].map(|from| from.parse::<Timestamp>().unwrap());
+        for change in years.iter().flat_map(|from| rules.following(*from).take(6)) {
+            changes += 1;
+            let (from, until) =
+                (change.timestamp().as_second() - 2 * DAY, change.timestamp().as_second() + 2 * DAY);
+            for (gap, fold) in [Gap::Skip, Gap::RunAtEnd]
+                .into_iter()
+                .flat_map(|gap| [Fold::First, Fold::Second, Fold::Both].map(|fold| (gap, fold)))
+            {
+                let policy = DstPolicy { gap, fold };
+                for expression in expressions {
+                    let schedule = schedule(expression, zone, policy);
+                    let matches = Oracle::new(expression, zone, policy).fires(from, until);
+                    let context = format!("{expression} in {zone} around {}, {policy:?}", change.timestamp());
+                    let forwards = schedule.upcoming(at(from - 1)).take_while(|fire| *fire < at(until));
+                    let forwards: Vec<i64> = forwards.map(Timestamp::as_second).collect();
+                    assert_eq!(forwards, matches, "{context}");
+                    let before = |fire: &Timestamp| schedule.previous_before(*fire);
+                    let backwards = std::iter::successors(before(&at(until)), before);
+                    let mut backwards: Vec<i64> =
+                        backwards.map(Timestamp::as_second).take_while(|fire| *fire >= from).collect();
+                    backwards.reverse();
+                    assert_eq!(backwards, matches, "{context}");
+                    let count = schedule.count_between(at(from - 1), at(until - 1));
+                    assert_eq!(count, matches.len() as u64, "{context}");
+                }
+            }
+        }
+    }
+    assert!(changes > 100, "only {changes} changes");
 }
 
 proptest! {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use elasticjob_core::event::StopReason;
 use elasticjob_core::spec::SpecError;
 
+use crate::executor::TypeError;
 use crate::host::HostError;
 use crate::registry::RegistryError;
 
@@ -22,6 +23,14 @@ pub enum Error {
         job: String,
         /// What is wrong, and the remedy.
         error: SpecError,
+    },
+    /// A job's properties are not what its type needs, or the type is not there.
+    #[error("job `{job}`: {error}")]
+    Type {
+        /// The job.
+        job: String,
+        /// What is wrong, and the remedy.
+        error: TypeError,
     },
     /// A job cannot start.
     #[error("job `{job}` cannot start: {reason}")]

@@ -26,6 +26,6 @@ pub(super) fn campaign(at: &Standpoint<'_>) -> Option<Move> {
 /// A leader whose host is disabled steps down. Not while it acts as leader: what it has under way would
 /// arrive after its successor began.
 pub(super) fn abdicate(at: &Standpoint<'_>) -> Option<Move> {
-    let ought = at.leads() && !at.is_able() && !at.busy_leading && at.is_registered() && !at.leaving;
+    let ought = at.holds_lead() && !at.is_able() && !at.busy_leading && at.is_registered() && !at.leaving;
     ought.then(|| Move::from(vec![Node::Leader.delete()]).telling(Event::Abdicated))
 }

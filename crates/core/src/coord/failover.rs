@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::tree::Op;
+use crate::view::Mark;
 
 /// Removes the marks of the dead, and queues what they were running. Only the leader does: its place is tied
 /// to its session, so a leader that is one no longer cannot write either. If everybody cleaned up, a slow
@@ -16,11 +17,13 @@ pub(super) fn collect_crashed(at: &Standpoint<'_>) -> Option<Move> {
         return None;
     }
     let dead = |id: Option<&String>| id.is_some_and(|id| !at.view.is_alive(id));
+    // A mark that goes by itself is that of an instance that was shut down and has not finished yet.
+    let stays = |mark: &&Mark| !mark.ephemeral;
     let mut queued = BTreeSet::new();
     let mut ops = vec![Node::Leader.exists()];
     for (&item, state) in &at.view.items {
         let marks = [
-            (dead(state.running.as_ref().map(|it| &it.by)), Node::Running(item)),
+            (dead(state.running.as_ref().filter(stays).map(|it| &it.by)), Node::Running(item)),
             // It goes with its session, but an operator may have ended the job alone.
             (dead(state.failover.as_ref()) && !on(Mutant::KeepFailoverOfStopped), Node::Failover(item)),
             (dead(state.failovering.as_ref()), Node::Failovering(item)),
@@ -62,8 +65,10 @@ pub(super) fn forget(at: &Standpoint<'_>) -> Option<Move> {
             ops.extend(state.failover.is_some().then(|| Node::Failover(item).delete()));
             ops.extend(state.failovering.is_some().then(|| Node::Failovering(item).delete()));
         }
-        if !at.plan.spec.monitor_execution && state.running.is_some() {
-            ops.push(Node::Running(item).delete());
+        if !at.plan.spec.monitor_execution {
+            ops.extend(state.running.is_some().then(|| Node::Running(item).delete()));
+            // From now on nobody moves the cursors: an old one would later look like a missed fire.
+            ops.extend(state.cursor.is_some().then(|| Node::Cursor(item).delete()));
         }
     }
     ops.truncate(CHUNK);
@@ -71,9 +76,11 @@ pub(super) fn forget(at: &Standpoint<'_>) -> Option<Move> {
 }
 
 /// Marks of ours that no run of ours explains, left by an answer that was lost; and items that we took over
-/// and must not run, because somebody disabled them since.
+/// and must not run, because somebody disabled them since. Usually marks go when their round ends, all at
+/// once. When the assignment is about to change, those of ended items go before, so that nobody waits for a
+/// slow one to get a quick one.
 pub(super) fn drop_leftovers(at: &Standpoint<'_>) -> Option<Move> {
-    let current = at.run.items();
+    let current = if at.view.necessary { at.run.unfinished() } else { at.run.items() };
     let mut ops = Vec::new();
     for (&item, state) in at.view.items.iter().filter(|(item, _)| !current.contains(item)) {
         let runs = state.running.as_ref().is_some_and(|it| it.by == at.me);
@@ -91,7 +98,8 @@ pub(super) fn drop_leftovers(at: &Standpoint<'_>) -> Option<Move> {
 /// greatest first.
 fn next_in_queue(at: &Standpoint<'_>) -> Option<u32> {
     let idle = at.run.is_idle() && at.due.is_none() && at.fails_over() && at.is_able();
-    let takeable = at.view.crashed.iter().copied().filter(|item| idle && !at.zombies.contains_key(item));
+    let free = |item: &u32| idle && at.sees.covers(*item) && !at.zombies.contains_key(item);
+    let takeable = at.view.crashed.iter().copied().filter(free);
     takeable.max_by_key(u32::to_string)
 }
 

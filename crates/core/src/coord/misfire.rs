@@ -26,7 +26,7 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
     let mut ops = Vec::new();
     let mut missed = BTreeSet::new();
     let mut skipped: BTreeMap<(Skip, Option<Timestamp>), BTreeSet<u32>> = BTreeMap::new();
-    for (&item, state) in at.own_items().filter(|(item, _)| !coming.contains(item)) {
+    for (&item, state) in at.my_items().filter(|(item, _)| !coming.contains(item)) {
         if ops.len() >= CHUNK {
             break; // The rest follows when this is done.
         }

@@ -72,9 +72,31 @@ pub struct Local {
     pub zone: Zone,
 }
 
+/// The items whose nodes a mirror follows. Everything else, and who owns which item, it always follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Focus {
+    /// All of them: what a leader needs.
+    Everything,
+    /// These: what others need. They are not told of each other's runs.
+    Items(BTreeSet<u32>),
+}
+
+impl Focus {
+    /// Whether the item's nodes are followed.
+    pub fn covers(&self, item: u32) -> bool {
+        match self {
+            Focus::Everything => true,
+            Focus::Items(items) => items.contains(&item),
+        }
+    }
+}
+
 /// What the world tells the coordinator.
 #[derive(Clone, Debug)]
 pub enum Input {
+    /// What the mirror follows from now on; it has told all there is to tell about that. Without this, it
+    /// follows everything.
+    Sees(Focus),
     /// A session stands, and this is the whole subtree.
     Connected {
         /// Our instance id in this session.
@@ -275,13 +297,13 @@ pub struct Coordinator {
     read: Option<Stat>,
     me: String,
     view: View,
+    sees: Focus,
     connected: bool,
     /// Our instance node has been seen in this session: if it goes, we were asked to leave.
     registered: bool,
     ever_registered: bool,
     /// The status that our host had last, to restore it if it vanishes while we live.
     last_status: Option<&'static str>,
-    led: bool,
     leaving: Option<Leaving>,
     stopped: bool,
     /// Transactions under way, with what to record when they are done.
@@ -325,11 +347,11 @@ impl Coordinator {
             read: None,
             me: String::new(),
             view: View::default(),
+            sees: Focus::Everything,
             connected: false,
             registered: false,
             ever_registered: false,
             last_status: None,
-            led: false,
             leaving: None,
             stopped: false,
             pending: BTreeMap::new(),
@@ -382,9 +404,11 @@ impl Coordinator {
         if self.stopped {
             return Wakeup::default();
         }
-        let cancel = self.leaving.as_ref().filter(|_| !self.told_to_cancel).map(|it| it.cancel_at);
+        let cancels = matches!(self.run, Run::Running { .. }) && !self.told_to_cancel;
+        let cancel = self.leaving.as_ref().filter(|_| cancels).map(|it| it.cancel_at);
         let retry = self.backoff.values().map(|it| it.retry_at).filter(|at| *at > self.now.mono).min();
-        let patience = self.waiting_since.map(|since| since + PATIENCE);
+        // Nobody can act on it without a connection: waking up for it would be waking up for ever.
+        let patience = self.waiting_since.filter(|_| self.connected).map(|since| since + PATIENCE);
         let reconcile = self.reconcile_at.filter(|_| self.connected);
         let mono = [cancel, retry, patience, reconcile].into_iter().flatten().min();
         Wakeup { wall: self.next_fire.filter(|_| self.leaving.is_none()), mono }
@@ -394,6 +418,7 @@ impl Coordinator {
 
     fn absorb(&mut self, input: Input, out: &mut Vec<Effect>) {
         match input {
+            Input::Sees(focus) => self.sees = focus,
             Input::Connected { me, nodes, same_session } => self.connect(me, &nodes, same_session, out),
             Input::Suspended => {
                 if self.connected {
@@ -570,7 +595,6 @@ impl Coordinator {
                 self.start_watching();
             }
         }
-        self.led = self.view.leader.as_deref() == Some(&self.me);
     }
 
     // ---- The clock ----
@@ -867,6 +891,7 @@ impl Coordinator {
             me: &self.me,
             plan: self.plan.as_ref()?,
             view: &self.view,
+            sees: &self.sees,
             run: &self.run,
             leaving: self.leaving.is_some(),
             hold_back: self.may_overwrite() && self.local.spec.disabled,
@@ -893,6 +918,22 @@ impl Coordinator {
     /// Our instance id in the current session.
     pub fn me(&self) -> &str {
         &self.me
+    }
+
+    /// What our mirror should follow.
+    pub fn focus(&self) -> Focus {
+        if self.view.leader.as_deref() == Some(&self.me) {
+            return Focus::Everything;
+        }
+        let turns = self.plan.as_ref().is_some_and(Plan::takes_turns);
+        let ours = |id: Option<&String>| id == Some(&self.me);
+        let wanted = self.view.items.iter().filter(|(_, state)| {
+            turns || ours(state.owner.as_ref().map(|it| &it.by)) || ours(state.failover.as_ref())
+        });
+        let mut items: BTreeSet<u32> = wanted.map(|(item, _)| *item).collect();
+        items.extend(self.run.items());
+        items.extend(&self.view.crashed);
+        Focus::Items(items)
     }
 
     /// What the registry says, as far as we know.

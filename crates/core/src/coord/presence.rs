@@ -65,7 +65,7 @@ fn leave(at: &Standpoint<'_>) -> Option<Move> {
         .into_iter()
         .filter_map(|latch| Some(Node::InLine(latch, at.place_in_line(latch)?.clone()).delete()))
         .collect();
-    ops.extend(at.leads().then(|| Node::Leader.delete()));
+    ops.extend(at.holds_lead().then(|| Node::Leader.delete()));
     ops.extend(at.is_registered().then(|| Node::Instance(at.me.to_owned()).delete()));
     (!ops.is_empty()).then(|| ops.into())
 }

@@ -156,7 +156,7 @@ fn idle(at: &Standpoint<'_>) -> Step {
 /// Marked items run for the last fire, by our clock or by that of whoever noted it. A mark whose fire is settled
 /// was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands for no fire.
 fn replay(at: &Standpoint<'_>) -> Option<Run> {
-    let noted = at.own_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
+    let noted = at.my_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
     let mut fires = [at.passed.max(noted), None].into_iter().filter(|_| !at.view.necessary);
     let nominal = fires.find(|it| !select(at, Source::Misfire, *it).is_empty())?;
     Some(Run::Sharding { source: Source::Misfire, nominal })
@@ -193,9 +193,9 @@ fn select(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> BT
 fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal: Option<Timestamp>) -> bool {
     let disabled = state.disabled && !on(Mutant::IgnoreDisabledItem);
     let zombie = at.zombies.contains_key(&item) && !on(Mutant::IgnoreZombies);
-    let free = state.running.is_none() && !disabled && !zombie;
+    let free = at.sees.covers(item) && state.running.is_none() && !disabled && !zombie;
     let enabled = at.is_enabled() || on(Mutant::IgnoreDisabledServer);
-    let mine = enabled && state.failover.is_none() && at.is_my_turn(state);
+    let mine = enabled && state.failover.is_none() && at.is_mine(state);
     // A fire that the cursor has passed was settled already, here or elsewhere.
     let open = || at.cursor(state).is_none_or(|settled| nominal.is_none_or(|nominal| settled < nominal));
     free && match source {
@@ -280,6 +280,8 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
         }
         let replayed = round.makes_up() && state.misfire && !on(Mutant::KeepMisfire);
         ops.extend(replayed.then(|| Node::Misfire(item).delete()));
+        // Whoever runs it now does what was to be taken over.
+        ops.extend(at.view.crashed.contains(&item).then(|| Node::Crashed(item).delete()));
     }
     let triggered = (round.source == Source::Trigger || on(Mutant::SwallowTrigger))
         && at.view.triggers.contains_key(at.me)
@@ -388,6 +390,18 @@ impl Run {
     /// The items of the current round.
     pub fn items(&self) -> BTreeSet<u32> {
         self.round().map(|it| it.items.clone()).unwrap_or_default()
+    }
+
+    /// The items of the current round that have not ended. When all have, the round itself ends.
+    pub(super) fn unfinished(&self) -> BTreeSet<u32> {
+        match self {
+            Run::Running { left, .. } if !left.is_empty() => left.clone(),
+            Run::Idle
+            | Run::Sharding { .. }
+            | Run::Beginning { .. }
+            | Run::Running { .. }
+            | Run::Completing { .. } => self.items(),
+        }
     }
 
     /// The items of a round for a fire that is being claimed.

@@ -54,7 +54,7 @@ pub(super) fn gap<'a>(at: &Standpoint<'a>) -> Gap<'a> {
 }
 
 fn wanted<'a>(at: &Standpoint<'a>, total: u32) -> BTreeMap<u32, &'a str> {
-    let available = at.view.available();
+    let available = unhindered(at);
     if at.plan.spec.static_sharding
         && let Some(owners) = complete_owners(at.view, total)
     {
@@ -63,7 +63,20 @@ fn wanted<'a>(at: &Standpoint<'a>, total: u32) -> BTreeMap<u32, &'a str> {
     assignment(at.plan.strategy.as_ref(), &available, &at.plan.spec.job_name, total)
 }
 
+/// Who gets work: all that are available but those who are stuck with an item that was given up. They could
+/// not begin what they get.
+fn unhindered<'a>(at: &Standpoint<'a>) -> Vec<&'a str> {
+    let marks = at.gave_up.iter().filter_map(|item| at.item(*item)?.running.as_ref());
+    let stuck: BTreeSet<&str> = marks.map(|it| it.by.as_str()).collect();
+    let (stuck, free): (Vec<_>, Vec<_>) = at.view.available().into_iter().partition(|id| stuck.contains(id));
+    if free.is_empty() { stuck } else { free }
+}
+
+/// The owners of all items, if these are as many as there should be.
 fn complete_owners(view: &View, total: u32) -> Option<BTreeMap<u32, &str>> {
+    if view.items.range(total..).any(|(_, state)| state.owner.is_some()) {
+        return None;
+    }
     let owner = |item| Some((item, view.items.get(&item)?.owner.as_ref()?.by.as_str()));
     (0..total).map(owner).collect()
 }
@@ -112,7 +125,8 @@ pub(super) fn reassign(at: &Standpoint<'_>) -> Option<Move> {
     let mut ops = vec![Node::Leader.exists()];
     if !gap.surplus.is_empty() || !gap.misplaced.is_empty() {
         ops.extend((!at.view.processing).then(|| Node::Processing.create_ephemeral("")));
-        let clear = gap.surplus.iter().chain(&gap.misplaced).take(CHUNK);
+        // Surplus items go last: as long as one is there, even static sharding knows that the count has changed.
+        let clear = gap.misplaced.iter().chain(&gap.surplus).take(CHUNK);
         ops.extend(clear.flat_map(|&item| clear_away(at, item, gap.surplus.contains(&item))));
         return Some(ops.into());
     }

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{CLOCK_TRUST, Now, Run, since};
+use super::{CLOCK_TRUST, Focus, Now, Run, since};
 use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
 use crate::tree::Op;
-use crate::view::{Item, View, ip_of};
+use crate::view::{ENABLED, Item, View, ip_of, ticket};
 
 pub(super) struct Standpoint<'a> {
     pub(super) now: Now,
     pub(super) me: &'a str,
     pub(super) plan: &'a Plan,
     pub(super) view: &'a View,
+    pub(super) sees: &'a Focus,
     pub(super) run: &'a Run,
     pub(super) leaving: bool,
     /// The program wants its host disabled at its start.
@@ -37,8 +38,10 @@ impl<'a> Standpoint<'a> {
         self.view.is_alive(self.me)
     }
 
+    /// Whether our host may work. A Java peer may have removed it, taking it for dead: then what it was counts.
     pub(super) fn is_enabled(&self) -> bool {
-        self.view.is_enabled(ip_of(self.me))
+        let status = self.view.servers.get(ip_of(self.me)).map(String::as_str);
+        status.or(self.last_status) == Some(ENABLED)
     }
 
     /// Whether we may lead and take work.
@@ -46,8 +49,14 @@ impl<'a> Standpoint<'a> {
         self.is_registered() && self.is_enabled() && !self.leaving
     }
 
-    pub(super) fn leads(&self) -> bool {
+    /// Whether the leader's place is ours.
+    pub(super) fn holds_lead(&self) -> bool {
         self.view.leader.as_deref() == Some(self.me)
+    }
+
+    /// Whether we may act as leader: the place is ours, and we see all that a leader must.
+    pub(super) fn leads(&self) -> bool {
+        self.holds_lead() && *self.sees == Focus::Everything
     }
 
     pub(super) fn is_me(&self, id: Option<&String>) -> bool {
@@ -60,20 +69,20 @@ impl<'a> Standpoint<'a> {
     }
 
     pub(super) fn item(&self, item: u32) -> Option<&'a Item> {
-        self.view.items.get(&item)
+        self.view.items.get(&item).map(|it| &**it)
     }
 
     /// The items that are ours to run, within the job's number of items.
-    pub(super) fn own_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
-        let items = self.view.items.range(..self.plan.spec.sharding_total_count);
+    pub(super) fn my_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
+        let known = self.view.items.range(..self.plan.spec.sharding_total_count);
+        let known = known.map(|(item, state)| (item, &**state));
         let owned = |state: &Item| state.owner.as_ref().is_some_and(|it| it.by == self.me);
-        items.filter(
-            move |(_, state)| if on(Mutant::OwnerNotesTurns) { owned(state) } else { self.is_my_turn(state) },
-        )
+        let mine = move |state| if on(Mutant::OwnerNotesTurns) { owned(state) } else { self.is_mine(state) };
+        known.filter(move |(item, state)| self.sees.covers(**item) && mine(state))
     }
 
     /// Usually an item is its owner's. Where instances take turns, it is that of the one who holds the baton.
-    pub(super) fn is_my_turn(&self, state: &Item) -> bool {
+    pub(super) fn is_mine(&self, state: &Item) -> bool {
         let holder = self.view.baton.as_deref().filter(|ip| self.plan.takes_turns() && !ip.is_empty());
         match holder.filter(|ip| self.view.available().iter().any(|id| ip_of(id) == *ip)) {
             Some(ip) => ip == ip_of(self.me),
@@ -82,7 +91,7 @@ impl<'a> Standpoint<'a> {
     }
 
     pub(super) fn is_run_by_the_living(&self, state: &Item) -> bool {
-        let lives = state.running.as_ref().is_some_and(|it| self.view.is_alive(&it.by));
+        let lives = state.running.as_ref().is_some_and(|it| it.ephemeral || self.view.is_alive(&it.by));
         lives && self.plan.spec.monitor_execution
     }
 
@@ -108,9 +117,9 @@ impl<'a> Standpoint<'a> {
         Node::Instance(self.me.to_owned()).exists()
     }
 
-    /// How our places in line begin: Curator's spelling, with our id for its random one.
+    /// How our places in line begin.
     pub(super) fn ticket(&self) -> String {
-        format!("_c_{}-", self.me)
+        ticket(self.me)
     }
 
     pub(super) fn place_in_line(&self, latch: Latch) -> Option<&'a String> {

@@ -78,7 +78,7 @@ fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
                 ) || removing,
                 StopReason::Removed => removing,
                 StopReason::BadConfig(_) => case.in_doubt(*at),
-                StopReason::Conflict { .. } => false,
+                StopReason::Conflict { .. } | StopReason::Broken(_) => false,
             };
         if !asked {
             let what = format!("job {job} ends on {instance:?}, and nobody asked: {reason}");

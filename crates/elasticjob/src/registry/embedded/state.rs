@@ -562,10 +562,11 @@ impl State {
                 disk.shown.apply(change);
             }
         }
-        self.hand_out(&step.changes, after);
+        // A session that ends hears just that. That its nodes are gone would sound like an operator's order.
         if let Some(session) = step.ended {
             self.tell_ended(session, after);
         }
+        self.hand_out(&step.changes, after);
         after.replies.extend(step.reply.map(|reply| (reply, step.answer)));
     }
 
@@ -615,12 +616,7 @@ impl Reader<'_> {
     pub(super) fn children(&self, root: &str) -> Vec<String> {
         match &self.0.disk {
             Some(disk) => disk.shown.children(root),
-            None => {
-                let mut names = self.0.tree.children(root);
-                names.sort_unstable();
-                names.dedup();
-                names
-            }
+            None => self.0.tree.children(root),
         }
     }
 }

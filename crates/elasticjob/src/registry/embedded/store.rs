@@ -45,7 +45,12 @@ impl Store {
         let damaged = |cause: String| RegistryError::Damaged { path: path.clone(), cause };
         // A file that is damaged in the right places makes redb panic.
         let opened = catch_unwind(AssertUnwindSafe(|| {
-            let database = Database::builder().set_cache_size(CACHE_BYTES).create(&path)?;
+            let mut database = Database::builder().set_cache_size(CACHE_BYTES).create(&path)?;
+            // Reading alone does not look at the checksums.
+            if !database.check_integrity()? {
+                let cause = "a check failed; it is repaired, but what was written last may be missing";
+                return Err(redb::Error::Corrupted(cause.into()));
+            }
             let store = Store { database };
             let content = store.read()?;
             Ok((store, content))
@@ -109,7 +114,7 @@ impl Store {
                 Ok(modified) => entries.push(Entry {
                     path: path.value().to_owned(),
                     data: data.to_owned(),
-                    stat: Stat { created, version, modified },
+                    stat: Stat { created, version, modified, ephemeral: false },
                 }),
                 Err(error) => {
                     let cause = format!("at `{}`: {error}", path.value());
