@@ -83,8 +83,6 @@ mutants! {
     IgnoreZombies,
     /// What still runs for an earlier session is forgotten.
     ForgetZombies,
-    /// A new session goes on with the round of the old one.
-    KeepOldRound,
     /// A run on schedule swallows a trigger.
     SwallowTrigger,
     /// A trigger is not removed when it runs.
@@ -95,6 +93,14 @@ mutants! {
     LoseOverrun,
     /// A fire while a round begins is lost without monitoring.
     LoseFireWhileBeginning,
+    /// A clock that goes back waits until it is where it was.
+    WaitForOldClock,
+    /// What a replay stood for is noted again.
+    KeepOverrun,
+    /// A trigger handed on runs as a fire that ran.
+    RerunSettled,
+    /// A claim that a lowered count overtook is not recorded.
+    OvertakeSilently,
     /// A cursor that a wrong clock wrote far ahead is kept.
     BelieveFarCursor,
     /// The clock guard does not stop anybody.

@@ -19,10 +19,11 @@ impl World {
                 self.with_process(*host, |world, id| world.processes[id].dies_in = Some(*steps));
             }
             Deed::Leave(host, grace) => {
-                self.with_process(*host, |world, id| match world.processes[id].state {
-                    State::Alive => world.leave(id, *grace),
-                    State::Paused | State::Dead => {}
-                })
+                self.with_process(*host, |world, id| {
+                    if world.processes[id].state == State::Alive {
+                        world.leave(id, *grace);
+                    }
+                });
             }
             Deed::Pause(host, lasts) => self.with_process(*host, |world, id| world.pause(id, *lasts)),
             Deed::Partition { host, up, down, hold, lasts } => {

@@ -30,7 +30,7 @@ impl World {
         let jobs = self.scenario.jobs.iter().map(|job| {
             let local = Local { spec: job.spec.clone(), class: "SIM".to_owned(), zone: Zone::UTC };
             let coordinator = Some(Coordinator::new(local, Strategies::default(), now));
-            JobHere { coordinator, session: None, wants_resync: false, wakes_at: None }
+            JobHere { coordinator, session: None, focus: None, wants_resync: false, wakes_at: None }
         });
         let jobs = jobs.collect();
         self.processes.push(Process {
@@ -157,6 +157,7 @@ impl World {
             Message::Expired => self.session_ended(id),
             Message::Pong => {}
             Message::Changed { job, changes } => self.feed(id, job, Input::Changed(changes)),
+            Message::Sees(job, focus) => self.feed(id, job, Input::Sees(focus)),
             Message::Settled { number, verdict } => {
                 if let Some(Awaited::Commit(job, slot)) = self.processes[id].awaited.remove(&number) {
                     self.settled(id, job, slot, verdict);
@@ -232,6 +233,7 @@ impl World {
             let (me, instance) = (process.me(), process.instance());
             self.ids.insert(me, instance);
         }
+        forget_focus(&mut self.processes[id]);
         self.arm_distrust(id);
         self.ping(id, conn);
     }
@@ -278,6 +280,7 @@ impl World {
         match lives_for {
             Some(_) => self.crash(id),
             None => {
+                self.refocus(id, job);
                 self.resync_if_quiet(id, job);
                 self.arm(id, job);
             }
@@ -319,6 +322,18 @@ impl World {
             return self.after(0, Event::Timer(id, Timer::Request(number)));
         };
         self.send(conn, sent, Request::Commit { number, job, ops });
+    }
+
+    /// Follows no more than the coordinator needs.
+    fn refocus(&mut self, id: ProcessId, job: usize) {
+        let process = &self.processes[id];
+        let (Some(conn), Some(coordinator)) = (process.conn, &process.jobs[job].coordinator) else { return };
+        let wanted = coordinator.focus();
+        if self.scenario.focuses && process.connected && process.jobs[job].focus.as_ref() != Some(&wanted) {
+            let sent = self.mono(id);
+            self.processes[id].jobs[job].focus = Some(wanted.clone());
+            self.send(conn, sent, Request::Focus(job, wanted));
+        }
     }
 
     /// What is under way while the mirror is read would be forgotten by it.
@@ -429,6 +444,11 @@ impl World {
         }
         self.note(|| format!("the process of {} is gone", ip(host)));
     }
+}
+
+/// A new connection follows everything, until it is asked for less.
+fn forget_focus(process: &mut Process) {
+    process.jobs.iter_mut().for_each(|it| it.focus = None);
 }
 
 fn spell(ops: &[Op]) -> String {

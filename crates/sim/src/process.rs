@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use elasticjob_core::coord::{Coordinator, Slot};
+use elasticjob_core::coord::{Coordinator, Focus, Slot};
 use elasticjob_core::mutants::{Mutant, on};
 use elasticjob_core::tree::SessionId;
 
@@ -93,6 +93,8 @@ pub(crate) struct JobHere {
     pub(crate) coordinator: Option<Coordinator>,
     /// The session in which it was last connected.
     pub(crate) session: Option<SessionId>,
+    /// What its mirror was asked to follow last.
+    pub(crate) focus: Option<Focus>,
     /// Its mirror is to be made anew, once nothing of it is under way.
     pub(crate) wants_resync: bool,
     /// When it is woken at the latest.

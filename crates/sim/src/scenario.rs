@@ -31,6 +31,8 @@ pub struct Scenario {
     pub jobs: Vec<JobSetup>,
     /// How long the registry waits for a silent session.
     pub session_timeout: Ms,
+    /// Processes follow only the items that they need.
+    pub focuses: bool,
     /// One way through a healthy network takes from this to that.
     pub latency: (Ms, Ms),
     /// What happens, in the order of time.
@@ -180,6 +182,7 @@ impl Scenario {
             clocks: (0..hosts).map(|_| clock(&mut rng)).collect(),
             jobs,
             session_timeout,
+            focuses: rng.chance(60),
             latency,
             plan: Vec::new(),
             healed_at: 5_000 + chaos,

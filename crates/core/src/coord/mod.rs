@@ -381,7 +381,7 @@ impl Coordinator {
         }
         let went_back = now.wall < self.now.wall;
         self.now = now;
-        if went_back {
+        if went_back && !on(Mutant::WaitForOldClock) {
             self.clock_went_back();
         }
         self.absorb(input, out);
@@ -450,9 +450,7 @@ impl Coordinator {
             out.push(Effect::Record(Event::Reconnected));
         }
         if !same_session {
-            if !on(Mutant::KeepOldRound) {
-                self.abandon_round(out);
-            }
+            self.abandon_round(out);
             self.registered &= on(Mutant::StopOnSessionEnd);
         }
         // What was lost is in the view by now, or never will be. What was sent since the view was asked for
@@ -763,7 +761,7 @@ impl Coordinator {
             (Run::Idle | Run::Sharding { .. }, Run::Beginning { round, .. }) => {
                 self.next_round += 1;
                 // A replay stands for all that was missed so far.
-                self.overran &= round.source != Source::Misfire;
+                self.overran &= round.source != Source::Misfire || on(Mutant::KeepOverrun);
             }
             (Run::Beginning { .. }, Run::Running { round, .. }) => {
                 (self.told_to_yield, self.told_to_cancel) = (false, false);

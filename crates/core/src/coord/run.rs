@@ -141,28 +141,25 @@ fn idle(at: &Standpoint<'_>) -> Step {
         let round = Round::new(at, Source::Failover, None, taken_over);
         return Step::go(Run::Beginning { round, asked: None });
     }
-    let (source, nominal) = if failover::waits_for_us(at) {
-        return Step::stay();
+    let next = if failover::waits_for_us(at) {
+        None
     } else if at.view.triggers.contains_key(at.me) {
-        (Source::Trigger, None)
+        Some(Run::Sharding { source: Source::Trigger, nominal: None })
     } else if at.due.is_some() {
-        (Source::Schedule, at.due)
-    } else if let Some(nominal) = to_make_up_for(at) {
-        (Source::Misfire, nominal)
+        Some(Run::Sharding { source: Source::Schedule, nominal: at.due })
     } else {
-        return Step::stay();
+        replay(at)
     };
-    Step::go(Run::Sharding { source, nominal })
+    next.map_or_else(Step::stay, Step::go)
 }
 
-/// The fire that marked items run for: the last one, by our clock or by that of whoever noted it. A mark whose
-/// fire is settled was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands
-/// for no fire.
-#[expect(clippy::option_option, reason = "no fire is not the same as nothing to make up for")]
-fn to_make_up_for(at: &Standpoint<'_>) -> Option<Option<Timestamp>> {
+/// Marked items run for the last fire, by our clock or by that of whoever noted it. A mark whose fire is settled
+/// was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands for no fire.
+fn replay(at: &Standpoint<'_>) -> Option<Run> {
     let noted = at.my_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
-    let fires = [at.passed.max(noted), None];
-    fires.into_iter().find(|it| !at.view.necessary && !select(at, Source::Misfire, *it).is_empty())
+    let mut fires = [at.passed.max(noted), None].into_iter().filter(|_| !at.view.necessary);
+    let nominal = fires.find(|it| !select(at, Source::Misfire, *it).is_empty())?;
+    Some(Run::Sharding { source: Source::Misfire, nominal })
 }
 
 fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> Step {
@@ -205,7 +202,9 @@ fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal
         Source::Failover => at.is_me(state.failover.as_ref()),
         Source::Trigger => mine,
         Source::Schedule => mine && open(),
-        Source::Misfire => mine && state.misfire && at.plan.spec.misfire && open(),
+        Source::Misfire => {
+            mine && state.misfire && at.plan.spec.misfire && (open() || on(Mutant::RerunSettled))
+        }
     }
 }
 
@@ -243,7 +242,8 @@ fn overtaken(at: &Standpoint<'_>, round: &Round) -> Option<Event> {
     let claimed = |item: &u32| at.item(*item).is_some_and(|it| is_begun(at, round, it, true));
     let lost = |item: &u32| *item >= at.plan.spec.sharding_total_count && claimed(item);
     let items: BTreeSet<u32> = round.items.iter().copied().filter(lost).collect();
-    (!items.is_empty()).then_some(Event::Skipped { nominal: round.nominal, items, why: Skip::NoItems })
+    let tell = !items.is_empty() && !on(Mutant::OvertakeSilently);
+    tell.then_some(Event::Skipped { nominal: round.nominal, items, why: Skip::NoItems })
 }
 
 /// What is monitored has begun when the registry says so. What is not has no mark: it has begun when we said

@@ -77,7 +77,7 @@ fn was_busy(case: &Case<'_>, run: &UserRun, instance: Instance, lost_at: u64) ->
             Fact::Sent(i, job, Slot::Run) if (*i, *job) == (instance, run.job) => sent = *at,
             Fact::Died(process) if *process == instance.process => died = *at,
             Fact::Settled(i, job, Slot::Run, Verdict::Done) if (*i, *job) == (instance, run.job) => {
-                done = *at
+                done = *at;
             }
             _ => {}
         }
