@@ -226,7 +226,8 @@ async fn an_ensemble_that_loses_its_leader_goes_on() {
         snapshot(&mut watch).await;
         sessions.push((session, watch));
     }
-    registry::conformance::a_mirror_is_what_a_reader_sees_however_many_write(&registry::open(&url).unwrap()).await;
+    registry::conformance::a_mirror_is_what_a_reader_sees_however_many_write(&registry::open(&url).unwrap())
+        .await;
     let leader = ensemble.leader().expect("there is a leader");
     ensemble.servers[leader].kill();
     for (n, (session, watch)) in sessions.iter_mut().enumerate() {
@@ -257,9 +258,15 @@ async fn an_ensemble_that_loses_its_leader_goes_on() {
 async fn what_cannot_be_reached_is_named_after_the_configured_wait() {
     let port = free_ports(1)[0];
     let begin = Instant::now();
-    let said = error(&format!("zookeeper://127.0.0.1:{port},localhost:{port}/n?max-sleep=300ms&max-retries=2&base-sleep=50ms")).await;
+    let said = error(&format!(
+        "zookeeper://127.0.0.1:{port},localhost:{port}/n?max-sleep=300ms&max-retries=2&base-sleep=50ms"
+    ))
+    .await;
     assert!(begin.elapsed() >= Duration::from_millis(600), "{:?}", begin.elapsed());
-    assert!(said.contains(&format!("127.0.0.1:{port},localhost:{port} does not serve us within 600ms")), "{said}");
+    assert!(
+        said.contains(&format!("127.0.0.1:{port},localhost:{port} does not serve us within 600ms")),
+        "{said}"
+    );
     assert!(said.contains("refused"), "{said}");
 }
 
@@ -267,7 +274,10 @@ async fn what_cannot_be_reached_is_named_after_the_configured_wait() {
 async fn a_wrong_digest_is_said_and_not_shown() {
     let with = |digest: &str| SERVER.url("secret/place", &format!("{QUICK}&digest={digest}"));
     let owner = connect(&with("me:open-sesame")).await;
-    owner.commit("/job", vec![create("/a/b", Kind::Persistent), Op::Enqueue { prefix: "/l/n-".into() }]).await.unwrap();
+    owner
+        .commit("/job", vec![create("/a/b", Kind::Persistent), Op::Enqueue { prefix: "/l/n-".into() }])
+        .await
+        .unwrap();
     assert_eq!(owner.children("/job").await.unwrap(), ["a", "l"]);
     assert_eq!(connect(&with("me:open-sesame")).await.read("/job").await.unwrap().len(), 5);
     for url in [with("me:wrong-sesame"), SERVER.url("secret/place", QUICK)] {
@@ -278,7 +288,10 @@ async fn a_wrong_digest_is_said_and_not_shown() {
         assert!(!shown.contains("sesame"), "{shown}");
     }
     let said = error(&with("sesame")).await;
-    assert!(said.contains("is not a digest: write it as `user:password`") && !said.contains("sesame"), "{said}");
+    assert!(
+        said.contains("is not a digest: write it as `user:password`") && !said.contains("sesame"),
+        "{said}"
+    );
     // A job inside an open namespace that somebody else protects.
     let (open, locked) = ("shared", "shared/locked");
     connect(&SERVER.url(open, QUICK)).await.commit("", vec![create("/x", Kind::Persistent)]).await.unwrap();
@@ -317,7 +330,14 @@ async fn pretender(code: i32) -> u16 {
                     let mut packet = vec![0; size as usize];
                     stream.read_exact(&mut packet).await?;
                     let answer = match greeted {
-                        false => [&[0; 4][..], &4000_u32.to_be_bytes(), &7_u64.to_be_bytes(), &16_u32.to_be_bytes(), &[0; 17]].concat(),
+                        false => [
+                            &[0; 4][..],
+                            &4000_u32.to_be_bytes(),
+                            &7_u64.to_be_bytes(),
+                            &16_u32.to_be_bytes(),
+                            &[0; 17],
+                        ]
+                        .concat(),
                         true => [&packet[..4], &[0; 8], &code.to_be_bytes()].concat(),
                     };
                     greeted = true;
@@ -366,7 +386,9 @@ async fn what_is_too_large_is_refused_before_it_is_sent() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_vanished_is_made_again() {
-    let server = tokio::task::spawn_blocking(|| ZooKeeper::start_with_containers_cleared_every(Duration::from_millis(300)));
+    let server = tokio::task::spawn_blocking(|| {
+        ZooKeeper::start_with_containers_cleared_every(Duration::from_millis(300))
+    });
     let server = server.await.unwrap();
     let (a, b) = (connect(&server.url("lines", QUICK)).await, connect(&server.url("lines", QUICK)).await);
     let mut watch = b.watch("/job");
@@ -385,7 +407,9 @@ async fn a_line_that_vanished_is_made_again() {
 async fn tls_needs_the_right_certificates_on_both_sides() {
     let (server, tls) = tokio::task::spawn_blocking(ZooKeeper::start_with_tls).await.unwrap();
     let port = server.secure_port();
-    let url = |settings: String| format!("zookeeper://127.0.0.1:{port}/tls?max-sleep=500ms&max-retries=4&{settings}");
+    let url = |settings: String| {
+        format!("zookeeper://127.0.0.1:{port}/tls?max-sleep=500ms&max-retries=4&{settings}")
+    };
     let (ca, cert, key) = (tls.ca.display(), tls.certificate.display(), tls.key.display());
     let session = connect(&url(format!("tls-ca={ca}&tls-cert={cert}&tls-key={key}"))).await;
     session.commit("/job", vec![create("/a", Kind::Persistent)]).await.unwrap();
@@ -404,10 +428,19 @@ async fn tls_needs_the_right_certificates_on_both_sides() {
 #[tokio::test]
 async fn less_is_followed_when_less_is_wanted_and_it_is_said_when() {
     let (a, b) = (connect(&SERVER.url("focus", QUICK)).await, connect(&SERVER.url("focus", QUICK)).await);
-    let put = |path: &str, data: &str| Op::Create { path: path.into(), data: data.into(), kind: Kind::Persistent };
-    let ops = (0..4).flat_map(|n| [put(&format!("/sharding/{n}/instance"), "x"), put(&format!("/sharding/{n}/running"), "x")]);
-    a.commit("/job", ops.chain([put("/config", "c"), put("/servers/1", "ENABLED"), put("/strange", "")]).collect()).await.unwrap();
-    let owners = ["/sharding/0/instance", "/sharding/1/instance", "/sharding/2/instance", "/sharding/3/instance"];
+    let put =
+        |path: &str, data: &str| Op::Create { path: path.into(), data: data.into(), kind: Kind::Persistent };
+    let ops = (0..4).flat_map(|n| {
+        [put(&format!("/sharding/{n}/instance"), "x"), put(&format!("/sharding/{n}/running"), "x")]
+    });
+    a.commit(
+        "/job",
+        ops.chain([put("/config", "c"), put("/servers/1", "ENABLED"), put("/strange", "")]).collect(),
+    )
+    .await
+    .unwrap();
+    let owners =
+        ["/sharding/0/instance", "/sharding/1/instance", "/sharding/2/instance", "/sharding/3/instance"];
     let common = ["", "/config", "/servers", "/servers/1"];
     let items = |it: &[u32]| Focus::Items(it.iter().copied().collect());
 
@@ -415,7 +448,9 @@ async fn less_is_followed_when_less_is_wanted_and_it_is_said_when() {
     watch.set_focus(items(&[]));
     assert_eq!(next(&mut watch).await, WatchEvent::Sees(items(&[])));
     assert_eq!(paths(&snapshot(&mut watch).await), [&common[..], &owners].concat());
-    a.commit("/job", vec![Op::Delete { path: "/sharding/3/running".into() }, put("/instances/a", "")]).await.unwrap();
+    a.commit("/job", vec![Op::Delete { path: "/sharding/3/running".into() }, put("/instances/a", "")])
+        .await
+        .unwrap();
     let WatchEvent::Changed(changes) = next(&mut watch).await else { panic!("a change") };
     assert_eq!(changes.iter().map(Change::path).collect::<Vec<_>>(), ["/instances", "/instances/a"]);
 
@@ -437,7 +472,9 @@ async fn less_is_followed_when_less_is_wanted_and_it_is_said_when() {
     // Owners are looked at when an assignment is done.
     let necessary = "/leader/sharding/necessary";
     a.commit("/job", vec![put(necessary, "")]).await.unwrap();
-    while !matches!(next(&mut watch).await, WatchEvent::Changed(it) if it.iter().any(|it| it.path() == necessary)) {}
+    while !matches!(next(&mut watch).await, WatchEvent::Changed(it) if it.iter().any(|it| it.path() == necessary))
+    {
+    }
     let moved = vec![
         Op::Delete { path: owners[0].into() },
         Op::Set { path: owners[1].into(), data: "y".into(), version: None },
@@ -478,6 +515,8 @@ async fn a_focus_survives_an_outage() {
     assert_eq!(paths(&snapshot(&mut watch).await), ["", "/sharding/1", "/sharding/1/running"]);
     assert_eq!(next(&mut watch).await, WatchEvent::Sees(Focus::Items([1].into())));
     session.commit("/job", vec![put("/sharding/1/misfire"), put("/sharding/0/misfire")]).await.unwrap();
-    let Some(WatchEvent::Changed(changes)) = watch.try_next() else { panic!("a commit is seen when it resolves") };
+    let Some(WatchEvent::Changed(changes)) = watch.try_next() else {
+        panic!("a commit is seen when it resolves")
+    };
     assert_eq!(changes.iter().map(Change::path).collect::<Vec<_>>(), ["/sharding/1/misfire"]);
 }

@@ -52,7 +52,10 @@ impl Observer {
             }
         };
         if timeout(LONG, search).await.is_err() {
-            panic!("{what} does not come: {:#?}", self.nodes.values().map(|it| (&it.path, &it.data)).collect::<Vec<_>>());
+            panic!(
+                "{what} does not come: {:#?}",
+                self.nodes.values().map(|it| (&it.path, &it.data)).collect::<Vec<_>>()
+            );
         }
     }
 }
@@ -64,10 +67,15 @@ fn count_running(nodes: &BTreeMap<String, Entry>) -> usize {
 fn is_settled(nodes: &BTreeMap<String, Entry>, items: usize, instances: usize) -> bool {
     let owners = nodes.keys().filter(|it| it.starts_with("/sharding/") && it.ends_with("/instance")).count();
     let alive = nodes.keys().filter(|it| it.starts_with("/instances/")).count();
-    let owning: BTreeSet<&str> =
-        nodes.values().filter(|it| it.path.ends_with("/instance") && it.path.starts_with("/sharding")).map(|it| &*it.data).collect();
+    let owning: BTreeSet<&str> = nodes
+        .values()
+        .filter(|it| it.path.ends_with("/instance") && it.path.starts_with("/sharding"))
+        .map(|it| &*it.data)
+        .collect();
     let busy = ["/leader/sharding/necessary", "/leader/sharding/processing"];
-    owners == items && alive == instances && owning.len() == items.min(instances)
+    owners == items
+        && alive == instances
+        && owning.len() == items.min(instances)
         && !busy.iter().any(|it| nodes.contains_key(*it))
 }
 
@@ -170,7 +178,9 @@ async fn a_round_costs_two_requests_for_each_instance_that_runs_and_none_for_oth
         rows.insert(key, row);
     }
     // For the record, with what the same round costs a fleet of Java instances.
-    println!("| items | instances | requests per round, busiest instance | of all | Java, of all |\n|---|---|---|---|---|");
+    println!(
+        "| items | instances | requests per round, busiest instance | of all | Java, of all |\n|---|---|---|---|---|"
+    );
     rows.values().for_each(|row| println!("{row}"));
 }
 
@@ -210,6 +220,23 @@ fn instance(shard: &Shard) -> String {
     format!("{}@-@{suffix}", parts[3])
 }
 
+/// Whether what it was asked to do next had items to run.
+async fn has_run(records: &mut Records) -> bool {
+    let answer = async {
+        loop {
+            match records.next().await.expect("the worker lives") {
+                Recorded::Record(record) => match record.event {
+                    Event::RoundFinished { .. } => return true,
+                    Event::Skipped { .. } => return false,
+                    _ => {}
+                },
+                Recorded::Missed(count) => panic!("missed {count} records"),
+            }
+        }
+    };
+    timeout(LONG, answer).await.expect("an answer")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_workers_share_ten_items_and_finish_those_of_one_that_is_killed() {
     let namespace = "fleet/killed";
@@ -217,21 +244,24 @@ async fn three_workers_share_ten_items_and_finish_those_of_one_that_is_killed() 
     let mut observer = Observer::of(namespace, "settle").await;
     let mut workers = Vec::new();
     for _ in 0..3 {
-        let job = Job::simple("settle", gate.clone()).shards(10).failover(true).one_off().pool(Pool::Size(10));
+        let job =
+            Job::simple("settle", gate.clone()).shards(10).failover(true).one_off().pool(Pool::Size(10));
         workers.push(Worker::new(SERVER.url(namespace, QUICK)).job(job).start().await.unwrap());
     }
     observer.until("an assignment", |it| is_settled(it, 10, 3)).await;
     // Whoever is asked before it has had a look at its new items answers that it has none.
     open.send_replace(true);
-    let mut seen = BTreeSet::new();
-    while seen.len() < 10 {
+    let mut records: Vec<Records> = workers.iter().map(RunningWorker::records).collect();
+    while {
         workers[0].trigger("settle").await.unwrap();
-        observer.until("an answer", |it| !it.keys().any(|path| path.starts_with("/trigger/"))).await;
-        observer.until("an end", |it| count_running(it) == 0).await;
-        while let Ok(shard) = started.try_recv() {
-            seen.insert(shard.item);
+        let mut all_ran = true;
+        for records in &mut records {
+            all_ran &= has_run(records).await;
         }
-    }
+        !all_ran
+    } {}
+    observer.until("an end", |it| count_running(it) == 0).await;
+    while started.try_recv().is_ok() {}
     open.send_replace(false);
     workers[0].trigger("settle").await.unwrap();
     let mut running: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
@@ -280,11 +310,12 @@ async fn a_worker_that_is_cut_off_stops_and_carries_on_when_it_is_back() {
     proxy.set(Weather::Fair);
     open.send_replace(true);
     observer.until("a new one", |it| it.keys().any(|path| path.starts_with("/instances/"))).await;
-    observer.until("an assignment to it", |it| {
-        it.get("/sharding/0/instance").is_some_and(|it| it.data != first_id)
-            && !it.contains_key("/leader/sharding/necessary")
-    })
-    .await;
+    observer
+        .until("an assignment to it", |it| {
+            it.get("/sharding/0/instance").is_some_and(|it| it.data != first_id)
+                && !it.contains_key("/leader/sharding/necessary")
+        })
+        .await;
     worker.trigger("cut").await.unwrap();
     let again = next(&mut started).await;
     assert!(again.token > first.token, "a later run has a greater token");

@@ -62,7 +62,8 @@ impl ZooKeeper {
     /// A server alone, with more lines in its configuration.
     pub fn start_with(settings: &str) -> ZooKeeper {
         let port = free_ports(1)[0];
-        let mut server = ZooKeeper::prepare(port, settings, "org.apache.zookeeper.server.ZooKeeperServerMain");
+        let mut server =
+            ZooKeeper::prepare(port, settings, "org.apache.zookeeper.server.ZooKeeperServerMain");
         server.restart();
         server
     }
@@ -108,7 +109,14 @@ impl ZooKeeper {
             data.display()
         );
         fs::write(home.path().join("zoo.cfg"), config).unwrap();
-        ZooKeeper { home, port, secure_port: None, main, container_interval: Duration::from_secs(60), child: None }
+        ZooKeeper {
+            home,
+            port,
+            secure_port: None,
+            main,
+            container_interval: Duration::from_secs(60),
+            child: None,
+        }
     }
 
     /// The port for clients.
@@ -150,7 +158,9 @@ impl ZooKeeper {
         command.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
         command.args(["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.extendedTypesEnabled=true"]);
         command.arg(format!("-Dznode.container.checkIntervalMs={}", self.container_interval.as_millis()));
-        command.args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", CLASS_PATH, self.main]).arg(self.home.path().join("zoo.cfg"));
+        command
+            .args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", CLASS_PATH, self.main])
+            .arg(self.home.path().join("zoo.cfg"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut shell = command.spawn().expect("a shell runs");
         let mut pid = String::new();
@@ -233,9 +243,9 @@ impl Ensemble {
             .collect();
         let settings = format!("initLimit=50\nsyncLimit=25\n{peers}");
         let mut servers = Vec::new();
-        for n in 0..3 {
+        for (n, port) in ports[..3].iter().enumerate() {
             let main = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-            let mut server = ZooKeeper::prepare(ports[n], &settings, main);
+            let mut server = ZooKeeper::prepare(*port, &settings, main);
             fs::write(server.home.path().join("data/myid"), (n + 1).to_string()).unwrap();
             server.launch();
             servers.push(server);
@@ -269,9 +279,10 @@ fn listens(pid: u32, port: u16) -> bool {
         })
         .collect();
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    files.flatten().filter_map(|it| fs::read_link(it.path()).ok()).any(|it| {
-        it.to_str().is_some_and(|name| sockets.iter().any(|it| it == name))
-    })
+    files
+        .flatten()
+        .filter_map(|it| fs::read_link(it.path()).ok())
+        .any(|it| it.to_str().is_some_and(|name| sockets.iter().any(|it| it == name)))
 }
 
 /// Installs Debian's packages if they are missing.
@@ -284,9 +295,15 @@ fn install() {
         }
         for arguments in [&["update"][..], &["install", "-y", "zookeeper", "default-jre-headless"]] {
             let mut run = Command::new("apt-get");
-            run.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null()).stderr(Stdio::null());
+            run.args(arguments)
+                .env("DEBIAN_FRONTEND", "noninteractive")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             let done = run.status().is_ok_and(|it| it.success());
-            assert!(done, "ZooKeeper is missing and apt-get could not install it: install `zookeeper` and a JRE");
+            assert!(
+                done,
+                "ZooKeeper is missing and apt-get could not install it: install `zookeeper` and a JRE"
+            );
         }
     });
 }

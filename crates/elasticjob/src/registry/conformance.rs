@@ -642,7 +642,8 @@ pub async fn a_mirror_is_what_a_reader_sees_however_many_write(registry: &Arc<dy
     observer.catch_up();
     assert!(observer.nodes.contains_key("/end"));
     // A registry may clear the line away once it is empty, at any moment.
-    let but_the_line = |entries: Vec<Entry>| entries.into_iter().filter(|it| it.path != "/line").collect::<Vec<_>>();
+    let but_the_line =
+        |entries: Vec<Entry>| entries.into_iter().filter(|it| it.path != "/line").collect::<Vec<_>>();
     assert_eq!(but_the_line(observer.entries()), but_the_line(read(&reader, &root).await));
     let alive: BTreeSet<&String> = observer.nodes.keys().filter(|it| it.contains("ephemeral")).collect();
     assert!(alive.is_empty(), "all their sessions are closed: {alive:?}");

@@ -170,7 +170,10 @@ mod tests {
         let cases = [
             ("zookeeper://a/n?digest=me:secret&x=1", "zookeeper://a/n?digest=***&x=1`: unknown setting `x`"),
             ("zookeeper://a/n?digest=a:secret&digest-env=X", "keep one of `digest-env`"),
-            ("zookeeper://me:secret@a/n", "a user before an `@`; give the user and password with `digest-env"),
+            (
+                "zookeeper://me:secret@a/n",
+                "a user before an `@`; give the user and password with `digest-env",
+            ),
             ("zookeeper://a:x/n", "`a:x` is not a server"),
             ("zookeeper://a,,b/n", "`` is not a server"),
             ("zookeeper://::1/n", "`::1` is not a server"),
@@ -197,7 +200,10 @@ mod tests {
             #[cfg(not(feature = "zookeeper"))]
             ("zookeeper://host:2181", "needs the crate's feature `zookeeper`"),
             #[cfg(feature = "zookeeper")]
-            ("zookeeper://host:2181", "`` is not a namespace; write `zookeeper://host:2181,host:2181/namespace`"),
+            (
+                "zookeeper://host:2181",
+                "`` is not a namespace; write `zookeeper://host:2181,host:2181/namespace`",
+            ),
             ("etcd://me:secret@host", "registry url `etcd://***@host` needs the crate's feature `etcd`"),
             ("embedded://a/b", "for a directory write `embedded:///a/b`, with three slashes"),
             ("embedded://a b", "`a b` is not a name"),

@@ -144,7 +144,8 @@ pub(super) fn tls(files: &TlsFiles) -> Result<TlsConnector, RegistryError> {
         source: io::Error::new(io::ErrorKind::InvalidData, why.to_string()),
     };
     let certificates = |path: &std::path::Path| -> Result<Vec<CertificateDer<'static>>, RegistryError> {
-        let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(|it| broken(path, &it))?.collect();
+        let found: Result<Vec<_>, _> =
+            CertificateDer::pem_file_iter(path).map_err(|it| broken(path, &it))?.collect();
         found.map_err(|it| broken(path, &it)).and_then(|it| match it.is_empty() {
             true => Err(broken(path, &"there is no certificate in it")),
             false => Ok(it),
@@ -162,7 +163,9 @@ pub(super) fn tls(files: &TlsFiles) -> Result<TlsConnector, RegistryError> {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let private = PrivateKeyDer::from_pem_file(key).map_err(|it| broken(key, &it))?;
-            builder.with_client_auth_cert(certificates(certificate)?, private).map_err(|it| broken(key, &it))?
+            builder
+                .with_client_auth_cert(certificates(certificate)?, private)
+                .map_err(|it| broken(key, &it))?
         }
     };
     Ok(TlsConnector::from(Arc::new(config)))

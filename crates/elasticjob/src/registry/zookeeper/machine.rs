@@ -204,7 +204,11 @@ impl Machine {
             let _ = settled.reply.send(settled.result);
         }
         for pending in self.pending.drain(..) {
-            fail(pending.what, || CommitError::Unknown(why.to_owned()), || RegistryError::Unreachable(why.to_owned()));
+            fail(
+                pending.what,
+                || CommitError::Unknown(why.to_owned()),
+                || RegistryError::Unreachable(why.to_owned()),
+            );
         }
     }
 
@@ -219,7 +223,11 @@ impl Machine {
             let _ = settled.reply.send(settled.result);
         }
         for pending in self.pending.drain(..) {
-            fail(pending.what, || CommitError::Unknown("the session has ended".into()), || RegistryError::SessionEnded);
+            fail(
+                pending.what,
+                || CommitError::Unknown("the session has ended".into()),
+                || RegistryError::SessionEnded,
+            );
         }
     }
 
@@ -323,7 +331,11 @@ impl Machine {
     pub(super) fn command(&mut self, command: Command, now: Instant) {
         if !self.connected {
             let why = "there is no connection to ZooKeeper";
-            return refuse(command, || CommitError::Unknown(why.into()), || RegistryError::Unreachable(why.into()));
+            return refuse(
+                command,
+                || CommitError::Unknown(why.into()),
+                || RegistryError::Unreachable(why.into()),
+            );
         }
         match command {
             Command::Commit { root, ops, reply } => {
@@ -407,7 +419,9 @@ impl Machine {
             xid::AUTH => {
                 return match head.error {
                     code::OK => Ok(()),
-                    _ => Err(Trouble::Denied("ZooKeeper does not accept the digest: write it as `user:password`".into())),
+                    _ => Err(Trouble::Denied(
+                        "ZooKeeper does not accept the digest: write it as `user:password`".into(),
+                    )),
                 };
             }
             _ => {}
@@ -452,7 +466,8 @@ impl Machine {
             Waiting::Commit(committing, attempt) => {
                 let results = if reader.is_empty() { Ok(Vec::new()) } else { wire::read_multi(reader) };
                 let Ok(results) = results else {
-                    let _ = committing.reply.send(Err(CommitError::Unknown("the answer cannot be read".into())));
+                    let _ =
+                        committing.reply.send(Err(CommitError::Unknown("the answer cannot be read".into())));
                     return Err(Malformed.into());
                 };
                 self.answered(committing, &attempt, head, &results, now)
@@ -662,7 +677,8 @@ impl Machine {
             };
             let count = left.iter().take_while(fits).count().max(1);
             let (part, rest) = left.split_at(count);
-            let paths = |whole| part.iter().filter(move |it| it.1 == whole).map(|it| &it.0).collect::<Vec<_>>();
+            let paths =
+                |whole| part.iter().filter(move |it| it.1 == whole).map(|it| &it.0).collect::<Vec<_>>();
             let packet = wire::set_watches(self.last_zxid, paths(false).into_iter(), paths(true).into_iter());
             self.send(packet, Waiting::Nothing, now);
             left = rest;
@@ -699,11 +715,15 @@ fn is_own(own: &HashMap<String, u32>, lines: &HashMap<String, u32>, path: &str) 
     const DIGITS: usize = 10;
     own.contains_key(path)
         || (!lines.is_empty()
-            && path.split_at_checked(path.len().saturating_sub(DIGITS)).is_some_and(|it| lines.contains_key(it.0)))
+            && path
+                .split_at_checked(path.len().saturating_sub(DIGITS))
+                .is_some_and(|it| lines.contains_key(it.0)))
 }
 
 fn denied(path: &str) -> RegistryError {
-    RegistryError::Denied(format!("ZooKeeper lets us not read `{path}`: the digest is missing or not that of its creator"))
+    RegistryError::Denied(format!(
+        "ZooKeeper lets us not read `{path}`: the digest is missing or not that of its creator"
+    ))
 }
 
 /// The answers to a combined read.
@@ -743,11 +763,7 @@ fn fail(what: Waiting, commit: impl FnOnce() -> CommitError, read: impl FnOnce()
 }
 
 /// Answers a command that is not even begun.
-fn refuse(
-    command: Command,
-    commit: impl FnOnce() -> CommitError,
-    read: impl FnOnce() -> RegistryError,
-) {
+fn refuse(command: Command, commit: impl FnOnce() -> CommitError, read: impl FnOnce() -> RegistryError) {
     match command {
         Command::Commit { reply, .. } => drop(reply.send(Err(commit()))),
         Command::Read { reply, .. } => drop(reply.send(Err(read()))),

@@ -20,9 +20,7 @@ use super::mirror::Shared;
 use super::settings::{Secret, Settings};
 use super::wire::{self, Acl, Ticket, Welcome};
 use crate::registry::feed::Next;
-use crate::registry::{
-    CommitError, Entry, Focus, Op, RegistryError, Session, Watch, WatchEvent, is_path,
-};
+use crate::registry::{CommitError, Entry, Focus, Op, RegistryError, Session, Watch, WatchEvent, is_path};
 
 /// How many commands wait for the task, and how many requests for the server.
 const COMMANDS_MAX: usize = 256;
@@ -124,7 +122,10 @@ impl Dialer {
                     match task.begin().await {
                         Ok(connection) => return Ok(connection),
                         Err(Trouble::TooOld) => {
-                            let why = format!("ZooKeeper at {} is older than 3.6, the first with persistent recursive watches", self.settings.place());
+                            let why = format!(
+                                "ZooKeeper at {} is older than 3.6, the first with persistent recursive watches",
+                                self.settings.place()
+                            );
                             return Err(RegistryError::Unsupported(why));
                         }
                         Err(Trouble::Denied(why)) => return Err(RegistryError::Denied(why)),
@@ -205,7 +206,11 @@ impl Task {
         let machine = Machine::new(dialer.settings.namespace.clone(), acl, now);
         let list = Mutex::new(List { open: true, watches: BTreeMap::new() });
         let vital = Vital { timeout: Some(dialer.settings.session_timeout), confirmed: now };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is small and positive")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is small and positive"
+        )]
         let next_server = (random() * dialer.settings.servers.len() as f64) as usize;
         Task {
             timeout: dialer.settings.session_timeout,
@@ -225,7 +230,7 @@ impl Task {
         let called = self.call().await?;
         let mut connection = self.greet(called);
         while !self.machine.is_welcome() {
-            connection.exchange(&mut self.machine.out).await.map_err(lost)?;
+            connection.exchange(&mut self.machine.out).await.map_err(|it| lost(&it))?;
             self.take_in(&mut connection)?;
         }
         Ok(connection)
@@ -313,7 +318,7 @@ impl Task {
             let silent_at = farewell.as_ref().map_or(heard + self.timeout / 3, |it| it.0);
             let busy = self.machine.load() >= REQUESTS_MAX || farewell.is_some();
             tokio::select! {
-                traffic = connection.exchange(&mut self.machine.out) => match traffic.map_err(lost)? {
+                traffic = connection.exchange(&mut self.machine.out) => match traffic.map_err(|it| lost(&it))? {
                     Traffic::Read => {
                         heard = Instant::now();
                         self.take_in(&mut connection)?;
@@ -346,7 +351,7 @@ impl Task {
 
     fn take_in(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
         let now = Instant::now();
-        while let Some(packet) = connection.take().map_err(lost)? {
+        while let Some(packet) = connection.take().map_err(|it| lost(&it))? {
             self.machine.packet(packet, now)?;
         }
         Ok(())
@@ -431,7 +436,7 @@ impl Drop for Task {
     }
 }
 
-fn lost(error: io::Error) -> Trouble {
+fn lost(error: &io::Error) -> Trouble {
     Trouble::Lost(error.to_string())
 }
 
@@ -457,7 +462,8 @@ impl Session for ZooKeeperSession {
         }
         let aware = Arc::new(AtomicBool::new(false));
         let (errands, now_aware) = (self.errands.clone(), aware.clone());
-        let mut watcher = Watcher { id, shared, errands: self.errands.clone(), aware, told: None, next: Vec::new() };
+        let mut watcher =
+            Watcher { id, shared, errands: self.errands.clone(), aware, told: None, next: Vec::new() };
         Watch::from_fn(move |cx| watcher.poll(cx)).focusing(move |focus| {
             now_aware.store(true, Ordering::Release);
             errands.leave(id, |it| it.focus = Some(focus));
@@ -559,7 +565,7 @@ impl Watcher {
         };
         self.next.extend((both != focus).then(|| WatchEvent::Sees(focus.clone())));
         self.next.push(WatchEvent::Snapshot(entries));
-        self.next.extend((self.told.as_ref() != Some(&both)).then(|| WatchEvent::Sees(both)));
+        self.next.extend((self.told.as_ref() != Some(&both)).then_some(WatchEvent::Sees(both)));
         self.told = Some(focus);
     }
 }

@@ -86,7 +86,11 @@ impl Settings {
             return Err((format!("`{namespace}` is not a namespace"), EXAMPLE.into()));
         }
         let mut settings = Settings {
-            servers: servers.split(',').map(server).collect::<Result<_, _>>().map_err(|it| (it, EXAMPLE.into()))?,
+            servers: servers
+                .split(',')
+                .map(server)
+                .collect::<Result<_, _>>()
+                .map_err(|it| (it, EXAMPLE.into()))?,
             namespace: format!("/{namespace}"),
             session_timeout: Duration::from_secs(60),
             connection_timeout: Duration::from_secs(15),
@@ -110,8 +114,14 @@ impl Settings {
                 "base-sleep" => settings.base_sleep = duration(name, value)?,
                 "max-sleep" => settings.max_sleep = duration(name, value)?,
                 "max-retries" => {
-                    let bad = || (format!("max-retries `{value}` is not a number from 1 to 29"), "write `max-retries=3`".to_owned());
-                    settings.max_retries = value.parse().ok().filter(|it| (1..=29).contains(it)).ok_or_else(bad)?;
+                    let bad = || {
+                        (
+                            format!("max-retries `{value}` is not a number from 1 to 29"),
+                            "write `max-retries=3`".to_owned(),
+                        )
+                    };
+                    settings.max_retries =
+                        value.parse().ok().filter(|it| (1..=29).contains(it)).ok_or_else(bad)?;
                 }
                 "digest" => digest(Digest::Given(Secret(value.to_owned())))?,
                 "digest-env" => digest(Digest::Env(value.to_owned()))?,
@@ -129,7 +139,9 @@ impl Settings {
         settings.tls = match (ca, certificate, key) {
             (None, None, None) => None,
             (Some(ca), None, None) => Some(TlsFiles { ca, client: None }),
-            (Some(ca), Some(certificate), Some(key)) => Some(TlsFiles { ca, client: Some((certificate, key)) }),
+            (Some(ca), Some(certificate), Some(key)) => {
+                Some(TlsFiles { ca, client: Some((certificate, key)) })
+            }
             _ => {
                 let remedy = "write `tls-ca=…`, or `tls-ca=…&tls-cert=…&tls-key=…`, with paths of PEM files";
                 return Err(("the files for TLS are not complete".into(), remedy.into()));
@@ -154,7 +166,9 @@ impl Settings {
         let (text, place) = match digest {
             Digest::Given(secret) => (secret.0.clone(), "`digest`".to_owned()),
             Digest::Env(name) => {
-                let missing = |_| RegistryError::Denied(format!("the environment has no variable `{name}` with the digest"));
+                let missing = |_| {
+                    RegistryError::Denied(format!("the environment has no variable `{name}` with the digest"))
+                };
                 (std::env::var(name).map_err(missing)?, format!("the variable `{name}`"))
             }
             Digest::File(path) => {

@@ -78,7 +78,8 @@ impl Transaction {
     /// The steps to send. `knows` says whether a node exists, as far as a mirror knows.
     pub(super) fn attempt(&mut self, knows: impl Fn(&str) -> Option<bool>) -> Attempt {
         self.attempts += 1;
-        let mut draft = Draft { steps: Vec::new(), origins: Vec::new(), made: BTreeSet::new(), gone: BTreeSet::new() };
+        let mut draft =
+            Draft { steps: Vec::new(), origins: Vec::new(), made: BTreeSet::new(), gone: BTreeSet::new() };
         let exists = |path: &str| self.parents.get(path).copied().or_else(|| knows(path)).unwrap_or(true);
         for (index, op) in self.ops.iter().enumerate() {
             let path = absolute(&self.root, op.path());
@@ -163,7 +164,8 @@ impl Transaction {
             return Meaning::Refused(CommitError::Unknown("ZooKeeper's answer does not fit".into()));
         };
         let op = origin.and_then(|it| self.ops.get(it));
-        let own_path = |op: Option<&Op>| op.map_or_else(|| step_path(step).to_owned(), |it| it.path().to_owned());
+        let own_path =
+            |op: Option<&Op>| op.map_or_else(|| step_path(step).to_owned(), |it| it.path().to_owned());
         let conflict = |path: String| Meaning::Refused(CommitError::Conflict { path });
         let may_retry = self.attempts < ATTEMPTS_MAX;
         match (error, step, op) {
@@ -177,7 +179,9 @@ impl Transaction {
                 let path = own_path(op);
                 conflict(path.rsplit_once('/').map_or_else(String::new, |(parent, _)| parent.to_owned()))
             }
-            (code::NO_NODE | code::NODE_EXISTS | code::BAD_VERSION | code::NOT_EMPTY, ..) => conflict(own_path(op)),
+            (code::NO_NODE | code::NODE_EXISTS | code::BAD_VERSION | code::NOT_EMPTY, ..) => {
+                conflict(own_path(op))
+            }
             (code::NO_AUTH, ..) => Meaning::Refused(CommitError::Invalid(format!(
                 "ZooKeeper denies access to `{}`: the digest is missing or not that of the node's creator",
                 step_path(step)
@@ -195,7 +199,8 @@ impl Transaction {
 
     fn all_parents(&self) -> Vec<Ask> {
         let makes = |op: &&Op| matches!(op, Op::Create { .. } | Op::Enqueue { .. });
-        let paths: Vec<String> = self.ops.iter().filter(makes).map(|it| absolute(&self.root, it.path())).collect();
+        let paths: Vec<String> =
+            self.ops.iter().filter(makes).map(|it| absolute(&self.root, it.path())).collect();
         let all: BTreeSet<&str> = paths.iter().flat_map(|it| parents(it)).collect();
         all.into_iter().map(|path| Ask::Data(path.to_owned())).collect()
     }
@@ -232,7 +237,9 @@ fn outcome(steps: &[Step], results: &[Done], context: Context) -> Vec<(String, L
     let mut nodes: Vec<(String, Left)> = Vec::new();
     for (step, result) in steps.iter().zip(results) {
         let (path, left) = match (step, result) {
-            (Step::Create { data, mode, .. }, Done::Created { path, .. }) => (path.as_str(), made(data, *mode)),
+            (Step::Create { data, mode, .. }, Done::Created { path, .. }) => {
+                (path.as_str(), made(data, *mode))
+            }
             (Step::Set { path, data, .. }, Done::Set { stat, owner }) => {
                 (path.as_str(), Left::Node(Node { data: data.clone(), stat: *stat, owner: *owner }))
             }
@@ -252,7 +259,10 @@ fn outcome(steps: &[Step], results: &[Done], context: Context) -> Vec<(String, L
 
 pub(super) fn step_path(step: &Step) -> &str {
     match step {
-        Step::Check { path, .. } | Step::Create { path, .. } | Step::Set { path, .. } | Step::Delete { path } => path,
+        Step::Check { path, .. }
+        | Step::Create { path, .. }
+        | Step::Set { path, .. }
+        | Step::Delete { path } => path,
     }
 }
 
@@ -324,7 +334,8 @@ mod tests {
     fn what_is_made_together_with_something_that_is_set_needs_no_reading() {
         let time = jiff::Timestamp::from_millisecond(5).expect("a time");
         let set = Op::Set { path: "/c".into(), data: "1".into(), version: Some(2) };
-        let mut transaction = Transaction::new("/n", "/j", vec![create("/a"), set, Op::Delete { path: "/b".into() }]);
+        let mut transaction =
+            Transaction::new("/n", "/j", vec![create("/a"), set, Op::Delete { path: "/b".into() }]);
         let (attempt, _) = sent(&mut transaction, &["/n", "/n/j"]);
         let context = Context { zxid: 9, session: 1, error: 0 };
         let stat = Stat { created: 3, version: 3, modified: time, ephemeral: false };

@@ -456,8 +456,14 @@ pub(super) fn read_stat(reader: &mut Reader<'_>) -> Result<(Stat, i64), Malforme
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Done {
     /// Made: under this name.
-    Created { path: String, stat: Option<Stat> },
-    Set { stat: Stat, owner: i64 },
+    Created {
+        path: String,
+        stat: Option<Stat>,
+    },
+    Set {
+        stat: Stat,
+        owner: i64,
+    },
     /// Checked or deleted.
     Nothing,
     /// Refused, or taken back because another was.
