@@ -377,3 +377,31 @@ async fn the_tree_is_the_one_that_java_knows() {
     open.send_replace(true);
     worker.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes more than a minute in a debug build"]
+async fn ten_thousand_items_are_more_than_a_transaction_takes_and_run_all_the_same() {
+    const ITEMS: u32 = 10_000;
+    let namespace = "many";
+    let (sender, mut ran) = mpsc::unbounded_channel();
+    let mut observer = Observer::of(namespace, "many").await;
+    let mut workers = Vec::new();
+    for _ in 0..2 {
+        let sender = sender.clone();
+        let job = Job::simple("many", move |shard: Shard| {
+            sender.send(shard.item).ok();
+            async { Ok(()) }
+        });
+        let url = SERVER.url(namespace, "session-timeout=30s&max-sleep=1s&max-retries=20");
+        let worker = Worker::new(url).job(job.shards(ITEMS).cron("0/5 * * * * ?").pool(Pool::Size(64)));
+        workers.push(worker.start().await.unwrap());
+    }
+    observer.until("an assignment", |it| is_settled(it, ITEMS as usize, 2)).await;
+    let mut items = BTreeSet::new();
+    while items.len() < ITEMS as usize {
+        items.insert(timeout(LONG, ran.recv()).await.expect("items run").unwrap());
+    }
+    for worker in workers {
+        worker.shutdown().await;
+    }
+}
