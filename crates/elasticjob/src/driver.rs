@@ -272,8 +272,12 @@ impl Driver {
     fn step(&mut self, input: Input) -> Option<StopReason> {
         let mut effects = Vec::new();
         let now = self.clock.now();
+        // There are many of these, and none of them changes what must be followed.
+        let refocus = !matches!(input, Input::ItemFinished { .. });
         self.coordinator.step(now, input, &mut effects);
-        self.refocus();
+        if refocus {
+            self.refocus();
+        }
         effects.into_iter().fold(None, |ended, effect| ended.or(self.perform(effect, now)))
     }
 

@@ -220,6 +220,23 @@ fn instance(shard: &Shard) -> String {
     format!("{}@-@{suffix}", parts[3])
 }
 
+/// Whether what it was asked to do next had items to run.
+async fn has_run(records: &mut Records) -> bool {
+    let answer = async {
+        loop {
+            match records.next().await.expect("the worker lives") {
+                Recorded::Record(record) => match record.event {
+                    Event::RoundFinished { .. } => return true,
+                    Event::Skipped { .. } => return false,
+                    _ => {}
+                },
+                Recorded::Missed(count) => panic!("missed {count} records"),
+            }
+        }
+    };
+    timeout(LONG, answer).await.expect("an answer")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_workers_share_ten_items_and_finish_those_of_one_that_is_killed() {
     let namespace = "fleet/killed";
@@ -234,15 +251,17 @@ async fn three_workers_share_ten_items_and_finish_those_of_one_that_is_killed() 
     observer.until("an assignment", |it| is_settled(it, 10, 3)).await;
     // Whoever is asked before it has had a look at its new items answers that it has none.
     open.send_replace(true);
-    let mut seen = BTreeSet::new();
-    while seen.len() < 10 {
+    let mut records: Vec<Records> = workers.iter().map(RunningWorker::records).collect();
+    while {
         workers[0].trigger("settle").await.unwrap();
-        observer.until("an answer", |it| !it.keys().any(|path| path.starts_with("/trigger/"))).await;
-        observer.until("an end", |it| count_running(it) == 0).await;
-        while let Ok(shard) = started.try_recv() {
-            seen.insert(shard.item);
+        let mut all_ran = true;
+        for records in &mut records {
+            all_ran &= has_run(records).await;
         }
-    }
+        !all_ran
+    } {}
+    observer.until("an end", |it| count_running(it) == 0).await;
+    while started.try_recv().is_ok() {}
     open.send_replace(false);
     workers[0].trigger("settle").await.unwrap();
     let mut running: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
@@ -357,4 +376,32 @@ async fn the_tree_is_the_one_that_java_knows() {
     assert_eq!(said.matches(acl).count(), 2, "{said}");
     open.send_replace(true);
     worker.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes more than a minute in a debug build"]
+async fn ten_thousand_items_are_more_than_a_transaction_takes_and_run_all_the_same() {
+    const ITEMS: u32 = 10_000;
+    let namespace = "many";
+    let (sender, mut ran) = mpsc::unbounded_channel();
+    let mut observer = Observer::of(namespace, "many").await;
+    let mut workers = Vec::new();
+    for _ in 0..2 {
+        let sender = sender.clone();
+        let job = Job::simple("many", move |shard: Shard| {
+            sender.send(shard.item).ok();
+            async { Ok(()) }
+        });
+        let url = SERVER.url(namespace, "session-timeout=30s&max-sleep=1s&max-retries=20");
+        let worker = Worker::new(url).job(job.shards(ITEMS).cron("0/5 * * * * ?").pool(Pool::Size(64)));
+        workers.push(worker.start().await.unwrap());
+    }
+    observer.until("an assignment", |it| is_settled(it, ITEMS as usize, 2)).await;
+    let mut items = BTreeSet::new();
+    while items.len() < ITEMS as usize {
+        items.insert(timeout(LONG, ran.recv()).await.expect("items run").unwrap());
+    }
+    for worker in workers {
+        worker.shutdown().await;
+    }
 }

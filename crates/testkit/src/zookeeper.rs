@@ -243,9 +243,9 @@ impl Ensemble {
             .collect();
         let settings = format!("initLimit=50\nsyncLimit=25\n{peers}");
         let mut servers = Vec::new();
-        for n in 0..3 {
+        for (n, port) in ports[..3].iter().enumerate() {
             let main = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-            let mut server = ZooKeeper::prepare(ports[n], &settings, main);
+            let mut server = ZooKeeper::prepare(*port, &settings, main);
             fs::write(server.home.path().join("data/myid"), (n + 1).to_string()).unwrap();
             server.launch();
             servers.push(server);

@@ -24,7 +24,7 @@
 //!
 //! # Why a client of its own
 //!
-//! The contract of [`Session`](super::Session) rests on the order in which notifications and answers come
+//! The contract of [`Session`] rests on the order in which notifications and answers come
 //! down one connection, on the statistics that come with a transaction's results, on watches that survive a
 //! reconnect, and on a session that is over when the server says so and not before. The client crates hand
 //! notifications and answers out on separate ways, and lose or end what must be kept.

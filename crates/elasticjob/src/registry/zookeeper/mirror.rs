@@ -627,7 +627,7 @@ impl Mirror {
                 Place::Asked(_) | Place::Own(_) => break,
                 Place::Owners { left, .. } if *left > 0 => break,
                 Place::Overtaken(path) => {
-                    reach = reach.max(self.latest.get(path).copied().unwrap_or_default())
+                    reach = reach.max(self.latest.get(path).copied().unwrap_or_default());
                 }
                 Place::Known(..) | Place::Owners { .. } => {}
             }
@@ -795,4 +795,235 @@ pub(super) fn absolute(root: &str, path: &str) -> String {
 /// What remains of a path below `root`; `None` if it is elsewhere.
 pub(super) fn relative<'a>(root: &str, path: &'a str) -> Option<&'a str> {
     path.strip_prefix(root).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Context;
+
+    use super::*;
+    use crate::registry::feed::Next;
+    use crate::registry::{Stat, WatchEvent};
+
+    const ME: i64 = 7;
+    const OTHER: i64 = 8;
+
+    /// A server's nodes, and a mirror of `/j` that asks it.
+    struct World {
+        nodes: BTreeMap<String, Node>,
+        zxid: u64,
+        mirror: Mirror,
+    }
+
+    impl World {
+        fn new(nodes: &[(&str, &str)], focus: Option<Focus>) -> World {
+            let mut mirror = Mirror::new(Arc::new(Shared::new()), "/j".into(), ME, focus);
+            mirror.connect();
+            let mut world = World { nodes: BTreeMap::new(), zxid: 0, mirror };
+            for (path, data) in nodes {
+                world.write(path, data, 0);
+            }
+            world
+        }
+
+        fn write(&mut self, path: &str, data: &str, owner: i64) {
+            self.zxid += 1;
+            let (created, ephemeral) = (self.zxid, owner != 0);
+            let stat = Stat { created, version: 0, modified: jiff::Timestamp::UNIX_EPOCH, ephemeral };
+            self.nodes.insert(format!("/j{path}"), Node { data: data.into(), stat, owner });
+        }
+
+        /// Somebody writes, and the server notifies us.
+        fn put(&mut self, path: &str, data: &str) {
+            self.write(path, data, 0);
+            self.mirror.put(&format!("/j{path}"), false, Instant::now());
+        }
+
+        fn delete(&mut self, path: &str) {
+            self.nodes.remove(&format!("/j{path}"));
+            self.mirror.deleted(&format!("/j{path}"));
+        }
+
+        /// The server's answers to what is asked now.
+        fn ask(&mut self) -> Vec<(Want, Told)> {
+            let wants = self.mirror.take_wants();
+            let answer = |ask: &Ask| match ask {
+                Ask::Data(path) => self.nodes.get(path).cloned().map(Told::Data),
+                Ask::Children(path) => Some(Told::Children(self.children(path))),
+            };
+            wants
+                .into_iter()
+                .map(|want| (want.clone(), answer(&want.1).unwrap_or(Told::Failed(-101))))
+                .collect()
+        }
+
+        fn children(&self, path: &str) -> Vec<String> {
+            let below = self.nodes.keys().filter_map(|it| it.strip_prefix(path)?.strip_prefix('/'));
+            let names: BTreeSet<&str> = below.filter_map(|it| it.split('/').next()).collect();
+            names.into_iter().map(str::to_owned).collect()
+        }
+
+        fn answer(&mut self, answers: Vec<(Want, Told)>) {
+            for ((tag, ask), told) in answers {
+                self.mirror.answer(tag, &ask, told);
+            }
+            self.mirror.advance();
+        }
+
+        /// Asks and answers until there is nothing to ask; how many questions that were.
+        fn settle(&mut self) -> usize {
+            let mut count = 0;
+            self.mirror.advance();
+            loop {
+                let answers = self.ask();
+                if answers.is_empty() {
+                    return count;
+                }
+                count += answers.len();
+                self.answer(answers);
+            }
+        }
+
+        /// What a watcher reads, in short.
+        fn told(&mut self) -> Vec<String> {
+            let shared = self.mirror.shared.clone();
+            let mut told = Vec::new();
+            loop {
+                match shared.feed.poll(&mut Context::from_waker(Waker::noop())) {
+                    Next::Event(WatchEvent::Changed(changes)) => {
+                        let text = |it: &Change| match it {
+                            Change::Put(it) => format!("{}={}", it.path, it.data),
+                            Change::Gone { path } => format!("-{path}"),
+                        };
+                        told.push(changes.iter().map(text).collect::<Vec<_>>().join(" "));
+                    }
+                    Next::Event(event) => told.push(format!("{event:?}")),
+                    Next::Snapshot => {
+                        if let Some((_, entries)) = shared.snapshot() {
+                            told.push(format!("snapshot of {}", entries.len()));
+                        }
+                    }
+                    Next::Nothing => return told,
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_is_told_when_it_is_read_and_not_before_those_ahead_of_it() {
+        let mut world = World::new(&[("", "")], None);
+        world.settle();
+        assert_eq!(world.told(), ["snapshot of 1"]);
+        world.put("/a", "1");
+        let first = world.ask();
+        world.put("/b", "2");
+        let second = world.ask();
+        world.delete("/c");
+        world.answer(second);
+        assert_eq!(world.told(), [""; 0], "`/a` is not known yet");
+        world.answer(first);
+        assert_eq!(world.told(), ["/a=1 /b=2"]);
+    }
+
+    #[test]
+    fn what_changes_again_before_it_is_read_is_told_as_one_with_all_between() {
+        let mut world = World::new(&[("", "")], None);
+        world.settle();
+        world.told();
+        world.put("/a", "1");
+        world.put("/b", "2");
+        let early = world.ask();
+        world.put("/a", "3");
+        world.answer(early);
+        // To show `/b` without `/a`, or with what `/a` was later, would be a state that never was.
+        assert_eq!(world.told(), [""; 0]);
+        world.settle();
+        assert_eq!(world.told(), ["/b=2 /a=3"]);
+        world.put("/c", "4");
+        world.delete("/c");
+        assert_eq!((world.settle(), world.told().len()), (1, 0), "what came and went is not told");
+    }
+
+    #[test]
+    fn what_our_own_transaction_did_is_not_asked_for() {
+        let mut world = World::new(&[("", "")], None);
+        world.settle();
+        world.told();
+        world.write("/a", "mine", ME);
+        world.mirror.put("/j/a", true, Instant::now());
+        assert_eq!((world.settle(), world.told().len()), (0, 0));
+        let mark = world.mirror.mark().expect("there is something to wait for");
+        world.mirror.own_done("/j/a", &Left::Node(world.nodes["/j/a"].clone()));
+        assert_eq!((world.settle(), world.told()), (0, vec!["/a=mine".to_owned()]));
+        assert!(world.mirror.has_passed(mark));
+        // Unless it was not done, or was somebody else's.
+        world.write("/b", "theirs", OTHER);
+        world.mirror.put("/j/b", true, Instant::now());
+        world.mirror.own_failed(|_| false);
+        assert_eq!((world.settle(), world.told()), (1, vec!["/b=theirs".to_owned()]));
+    }
+
+    #[test]
+    fn what_changes_while_all_is_read_is_in_the_snapshot() {
+        let mut world = World::new(&[("", ""), ("/a", "1")], None);
+        let early = world.ask();
+        world.put("/a", "2");
+        world.put("/b", "3");
+        world.answer(early);
+        assert_eq!(world.told(), [""; 0]);
+        world.settle();
+        assert_eq!(world.told(), ["snapshot of 3"]);
+        let seen = world.mirror.shared.lock();
+        assert_eq!(seen.nodes["/a"].data, "2");
+    }
+
+    #[test]
+    fn a_leader_reads_marks_of_others_only_when_something_else_happens() {
+        let nodes = [
+            ("", ""),
+            ("/sharding", ""),
+            ("/sharding/0", ""),
+            ("/sharding/0/instance", "a"),
+            ("/instances", ""),
+        ];
+        let mut world = World::new(&nodes, Some(Focus::Everything));
+        world.write("/instances/a", "", OTHER);
+        world.settle();
+        world.told();
+        for _ in 0..3 {
+            world.put("/sharding/0/cursor", "1");
+            world.put("/sharding/0/running", "a");
+            world.delete("/sharding/0/running");
+        }
+        assert_eq!((world.settle(), world.told().len()), (0, 0), "rounds of others cost nothing");
+        world.put("/sharding/0/running", "a");
+        world.delete("/instances/a");
+        assert_eq!(world.settle(), 2);
+        assert_eq!(world.told(), ["/sharding/0/cursor=1 /sharding/0/running=a -/instances/a"]);
+        world.put("/sharding/0/cursor", "2");
+        assert_eq!(world.settle(), 1, "its owner is dead: that is worth a look");
+        assert_eq!(world.told(), ["/sharding/0/cursor=2"]);
+    }
+
+    #[test]
+    fn owners_are_read_when_an_assignment_is_done() {
+        let nodes = [
+            ("", ""),
+            ("/sharding", ""),
+            ("/sharding/0", ""),
+            ("/sharding/0/instance", "a"),
+            ("/sharding/1", ""),
+        ];
+        let mut world = World::new(&nodes, Some(Focus::Items([1].into())));
+        world.settle();
+        assert_eq!(world.told(), ["snapshot of 3"]);
+        world.put("/leader/sharding/necessary", "");
+        world.settle();
+        assert_eq!(world.told(), ["/leader/sharding/necessary="]);
+        world.write("/sharding/0/instance", "b", 0);
+        world.delete("/leader/sharding/processing");
+        world.delete("/leader/sharding/necessary");
+        assert_eq!(world.settle(), 2, "the items, and the one owner that is not watched");
+        assert_eq!(world.told(), ["/sharding/0/instance=b -/leader/sharding/necessary"]);
+    }
 }

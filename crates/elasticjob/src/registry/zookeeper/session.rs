@@ -230,7 +230,7 @@ impl Task {
         let called = self.call().await?;
         let mut connection = self.greet(called);
         while !self.machine.is_welcome() {
-            connection.exchange(&mut self.machine.out).await.map_err(lost)?;
+            connection.exchange(&mut self.machine.out).await.map_err(|it| lost(&it))?;
             self.take_in(&mut connection)?;
         }
         Ok(connection)
@@ -318,7 +318,7 @@ impl Task {
             let silent_at = farewell.as_ref().map_or(heard + self.timeout / 3, |it| it.0);
             let busy = self.machine.load() >= REQUESTS_MAX || farewell.is_some();
             tokio::select! {
-                traffic = connection.exchange(&mut self.machine.out) => match traffic.map_err(lost)? {
+                traffic = connection.exchange(&mut self.machine.out) => match traffic.map_err(|it| lost(&it))? {
                     Traffic::Read => {
                         heard = Instant::now();
                         self.take_in(&mut connection)?;
@@ -351,7 +351,7 @@ impl Task {
 
     fn take_in(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
         let now = Instant::now();
-        while let Some(packet) = connection.take().map_err(lost)? {
+        while let Some(packet) = connection.take().map_err(|it| lost(&it))? {
             self.machine.packet(packet, now)?;
         }
         Ok(())
@@ -436,7 +436,7 @@ impl Drop for Task {
     }
 }
 
-fn lost(error: io::Error) -> Trouble {
+fn lost(error: &io::Error) -> Trouble {
     Trouble::Lost(error.to_string())
 }
 
@@ -565,7 +565,7 @@ impl Watcher {
         };
         self.next.extend((both != focus).then(|| WatchEvent::Sees(focus.clone())));
         self.next.push(WatchEvent::Snapshot(entries));
-        self.next.extend((self.told.as_ref() != Some(&both)).then(|| WatchEvent::Sees(both)));
+        self.next.extend((self.told.as_ref() != Some(&both)).then_some(WatchEvent::Sees(both)));
         self.told = Some(focus);
     }
 }
