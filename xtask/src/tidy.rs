@@ -24,10 +24,9 @@ const LOOSE_ENDS: &[&str] = &["TODO", "FIXME", "XXX", "todo!(", "unimplemented!(
 
 /// A file that is longer has to be one thing, and to be listed here with what that is.
 const LONG: &[(&str, &str)] = &[
-    ("crates/core/src/coord/mod.rs", "the coordinator: inputs, clock, rules, effects"),
     ("crates/elasticjob/src/registry/conformance.rs", "all laws of a registry"),
 ];
-const LONG_LINES: usize = 900;
+const LONG_LINES: usize = 800;
 
 pub(crate) fn check() -> Result<()> {
     println!("\n$ tidy");
@@ -69,7 +68,7 @@ fn check_file(file: &Path, text: &str) -> Vec<String> {
             }
         }
     }
-    let lines = text.lines().count();
+    let lines = text.lines().take_while(|line| *line != "#[cfg(test)]").count();
     let is_test = file.components().any(|it| it.as_os_str() == "tests");
     if lines > LONG_LINES && !is_test && !LONG.iter().any(|(long, _)| file == Path::new(long)) {
         faults.push(format!(
