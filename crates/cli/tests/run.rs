@@ -109,7 +109,8 @@ fn two_processes_cannot_share_a_registry_on_disk() {
 fn what_is_wrong_is_said_with_its_place() {
     let said = fails(&["run", "/no/such/jobs.yaml"]);
     assert!(said.contains("/no/such/jobs.yaml"), "{said}");
-    let (_dir, path) = jobs_file("registry: embedded://\njobs:\n  a:\n    script: echo\n    failover: maybe\n");
+    let (_dir, path) =
+        jobs_file("registry: embedded://\njobs:\n  a:\n    script: echo\n    failover: maybe\n");
     let said = fails(&["run", path.to_str().unwrap()]);
     assert!(said.contains("jobs.yaml:5:15: jobs.a.failover `maybe` is no boolean"), "{said}");
     let (_dir, path) = jobs_file("registry: embedded://\njobs:\n  a: { cron: 0 0 2 * * ? }\n");
