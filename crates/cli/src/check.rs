@@ -16,7 +16,7 @@ pub(crate) async fn run(ops: &Ops, screen: &Screen, job: Option<&str>) -> Result
     } else {
         for it in &findings {
             let level = match it.level {
-                Level::Note => screen.paint("note", Tone::Careful),
+                Level::Note => screen.paint("note   ", Tone::Careful),
                 Level::Problem => screen.paint("PROBLEM", Tone::Bad),
             };
             print(&format!("{level}  {}: {}\n", it.job, it.what))?;

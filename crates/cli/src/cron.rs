@@ -24,8 +24,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<(), Failure> {
-    let cron = Cron::parse(&arguments.expression)
-        .map_err(|error| Failure::usage(format!("`{}` is no schedule: {error}", arguments.expression)))?;
+    let cron = Cron::parse(&arguments.expression).map_err(|error| Failure::usage(error.to_string()))?;
     let zone = match &arguments.zone {
         None => Zone::system(),
         Some(name) => Zone::parse(name).map_err(|error| Failure::usage(error.to_string()))?,
@@ -84,13 +83,13 @@ fn note(schedule: &Schedule, at: Timestamp) -> Option<String> {
     if shift > 0 && count(DstPolicy { gap: Gap::RunAtEnd, ..DstPolicy::default() }) > plain {
         let (from, to) = (clock(-shift)?, clock(0)?);
         return Some(format!(
-            "on {day} the clocks go from {from} to {to}: fires in between are skipped; with the property elasticjob.dst.gap: run-at-end there is one at {to}"
+            "on {day} the clocks go from {from} to {to}: fires in between are skipped, unless the property elasticjob.dst.gap says run-at-end"
         ));
     }
     if shift < 0 && count(DstPolicy { fold: Fold::Both, ..DstPolicy::default() }) > plain {
         let (from, to) = (clock(0)?, clock(-shift)?);
         return Some(format!(
-            "on {day} {from} to {to} comes twice: fires in it run the second time only; with the property elasticjob.dst.fold: first or both, otherwise"
+            "on {day} {from} to {to} comes twice: fires in it run the second time only, unless the property elasticjob.dst.fold says first or both"
         ));
     }
     None

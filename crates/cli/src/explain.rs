@@ -22,8 +22,10 @@ pub(crate) async fn run(ops: &Ops, screen: &Screen, arguments: &Arguments) -> Re
         return print_json(&json::explanation(&it));
     }
     let mut text = format!("{}\n", it.answer);
-    for (depth, cause) in it.because.iter().enumerate() {
-        text.push_str(&format!("{}because {cause}\n", "  ".repeat(depth + 1)));
+    for chain in &it.because {
+        for (depth, cause) in chain.iter().enumerate() {
+            text.push_str(&format!("{}because {cause}\n", "  ".repeat(depth + 1)));
+        }
     }
     for (title, lines) in [("known", &it.known), ("what to do", &it.remedies)] {
         if !lines.is_empty() {

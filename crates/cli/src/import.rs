@@ -63,8 +63,8 @@ pub(crate) async fn run(
                 Some(_) => target.import(import).await?,
                 None => drop(target.import_in_place(&import.job).await?),
             }
+            say(&format!("job {} is imported", import.job));
         }
-        say(&format!("{} job(s) imported", imports.len()));
     } else if arguments.dry_run {
         say("dry run: nothing was written");
     }

@@ -138,10 +138,12 @@ pub(crate) async fn run(ops: &Ops, screen: &Screen, command: Command) -> Result<
                 (None, None) => Part::Job,
             };
             let count = ops.job(&job).await?.instances.len();
-            confirm(
-                &format!("this ends job `{job}` on all, or the chosen, of its {count} instance(s)"),
-                yes,
-            )?;
+            let whom = match &part {
+                Part::Server(ip) => format!("server {ip}"),
+                Part::Instance(id) => format!("instance {id}"),
+                Part::Job | Part::Item(_) => format!("all of its {count} instance(s)"),
+            };
+            confirm(&format!("this ends job `{job}` on {whom}"), yes)?;
             screen.done(&ops.shutdown(&job, &part).await?)
         }
         Command::Edit { job, file, dry_run } => edit::run(ops, screen, &job, file.as_deref(), dry_run).await,

@@ -86,8 +86,15 @@ pub(crate) async fn run(ops: &Ops, screen: &Screen, command: Command) -> Result<
                 all.insert(job, value);
             }
             Ok(done) => {
-                say(&format!("job {job}:"));
-                screen.done(&done)?;
+                for change in &done.changes {
+                    print(&format!("{job}: {change}\n"))?;
+                }
+                if done.changes.is_empty() {
+                    say(&format!("{job}: nothing to do: it is so already"));
+                }
+                for consequence in &done.consequences {
+                    say(&format!("  then: {consequence}"));
+                }
             }
             Err(error) => {
                 all.insert(job, json!({ "error": error.to_string() }));

@@ -8,34 +8,34 @@ use std::process::{Command, Stdio};
 use elasticjob::JobSpec;
 use elasticjob::registry::{self, Kind, Op};
 
-pub const A: &str = "10.0.0.1@-@71.4f2a90c1.1";
-pub const B: &str = "10.0.0.12@-@93.b03d5512.1";
+pub(crate) const A: &str = "10.0.0.1@-@71.4f2a90c1.1";
+pub(crate) const B: &str = "10.0.0.12@-@93.b03d5512.1";
 
 /// A registry on disk. Instances are ephemeral in a real fleet; here they are made to stay, because a registry on
 /// disk belongs to one process, and that will be the command.
-pub struct Store {
+pub(crate) struct Store {
     dir: tempfile::TempDir,
 }
 
 impl Store {
-    pub fn new() -> Store {
+    pub(crate) fn new() -> Store {
         Store { dir: tempfile::tempdir().unwrap() }
     }
 
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.dir.path().join("store")
     }
 
-    pub fn home(&self) -> &Path {
+    pub(crate) fn home(&self) -> &Path {
         self.dir.path()
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("embedded://{}", self.path().display())
     }
 
     /// Writes nodes of a job: a path and its data each.
-    pub fn write(&self, job: &str, nodes: &[(&str, &str)]) {
+    pub(crate) fn write(&self, job: &str, nodes: &[(&str, &str)]) {
         let ops = nodes.iter().map(|(path, data)| Op::Create {
             path: (*path).to_owned(),
             data: (*data).to_owned(),
@@ -44,7 +44,7 @@ impl Store {
         self.commit(job, ops.collect());
     }
 
-    pub fn commit(&self, job: &str, ops: Vec<Op>) {
+    pub(crate) fn commit(&self, job: &str, ops: Vec<Op>) {
         runtime().block_on(async {
             let session = registry::open(&self.url()).unwrap().connect().await.unwrap();
             session.commit(&format!("/{job}"), ops).await.unwrap();
@@ -53,7 +53,7 @@ impl Store {
     }
 
     /// Every node, as `path | data`.
-    pub fn everything(&self) -> Vec<String> {
+    pub(crate) fn everything(&self) -> Vec<String> {
         runtime().block_on(async {
             let session = registry::open(&self.url()).unwrap().connect().await.unwrap();
             let entries = session.read("").await.unwrap();
@@ -63,7 +63,7 @@ impl Store {
     }
 
     /// A job of two shards on two hosts, at rest.
-    pub fn job(&self, spec: &JobSpec) {
+    pub(crate) fn job(&self, spec: &JobSpec) {
         let (config, a, b) = (spec.to_yaml(), instance(A), instance(B));
         let mut nodes = vec![
             ("/config", config.as_str()),
@@ -81,7 +81,7 @@ impl Store {
         self.write(&spec.job_name, &nodes);
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
         command.args(arguments).env_clear().envs([
             ("ELASTICJOB_REGISTRY", self.url().as_str()),
@@ -95,12 +95,12 @@ impl Store {
     }
 
     /// The exit code, what went to stdout, and to stderr.
-    pub fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         ended(self.command(arguments))
     }
 
     /// What a person sees: data, words after `! `, and the exit code unless it is 0; times made equal.
-    pub fn shows(&self, arguments: &[&str]) -> String {
+    pub(crate) fn shows(&self, arguments: &[&str]) -> String {
         let (code, out, words) = self.run(arguments);
         let mut text = out;
         for line in words.lines() {
@@ -112,28 +112,28 @@ impl Store {
         self.normal(&text)
     }
 
-    pub fn normal(&self, text: &str) -> String {
+    pub(crate) fn normal(&self, text: &str) -> String {
         let text = text.replace(self.dir.path().to_str().unwrap(), "DIR");
         plain_times(&text)
     }
 }
 
-pub fn ended(mut command: Command) -> (i32, String, String) {
+pub(crate) fn ended(mut command: Command) -> (i32, String, String) {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-pub fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-pub fn instance(id: &str) -> String {
+pub(crate) fn instance(id: &str) -> String {
     let ip = id.split('@').next().unwrap();
     format!("jobInstanceId: {id}\nserverIp: {ip}\n")
 }
 
-pub fn spec(name: &str, cron: &str, shards: u32) -> JobSpec {
+pub(crate) fn spec(name: &str, cron: &str, shards: u32) -> JobSpec {
     let mut spec = JobSpec::new(name, shards);
     spec.cron = Some(cron.to_owned());
     spec.time_zone = Some("GMT+0:00".to_owned());
@@ -141,8 +141,8 @@ pub fn spec(name: &str, cron: &str, shards: u32) -> JobSpec {
 }
 
 /// Every digit of a time becomes a 0: `2026-11-15 02:00:00` and `2026-11-15T02:00:00.123Z` alike. So does the
-/// number of a duration such as `(12 min)`.
-pub fn plain_times(text: &str) -> String {
+/// number of a duration such as `(12 min)`, and a number of fires.
+pub(crate) fn plain_times(text: &str) -> String {
     text.lines().map(|line| plain_line(line) + "\n").collect()
 }
 
@@ -191,9 +191,10 @@ fn time_length(text: &str) -> Option<(usize, &'static str)> {
 /// `12 min`, `3 s`.
 fn lasting_length(text: &str) -> Option<(usize, &'static str)> {
     let digits = text.chars().take_while(char::is_ascii_digit).count();
-    let unit = ["s", "min", "h", "d"].into_iter().find(|unit| {
+    let unit = ["s", "min", "h", "d", "fires"].into_iter().find(|unit| {
         let rest = text[digits..].strip_prefix(&format!(" {unit}"));
         rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
     })?;
-    (digits > 0).then_some((digits + 1 + unit.len(), "0 s"))
+    let word = if unit == "fires" { "0 fires" } else { "0 s" };
+    (digits > 0).then_some((digits + 1 + unit.len(), word))
 }

@@ -114,14 +114,17 @@ impl Doctor<'_> {
             );
             return;
         }
-        let offline: Vec<&String> =
-            view.servers.keys().filter(|ip| self.tree.instances_of(ip).next().is_none()).collect();
-        for ip in offline {
-            let what = format!("server {ip} is offline: none of its instances is there");
-            self.problem(
-                what,
-                format!("start its worker, or forget it: elasticjob job remove {name} --server {ip}"),
-            );
+        let offline: Vec<(&String, &String)> =
+            view.servers.iter().filter(|(ip, _)| self.tree.instances_of(ip).next().is_none()).collect();
+        for (ip, status) in offline {
+            let (level, state) = match status.as_str() {
+                DISABLED => (Level::Note, "disabled and offline"),
+                _ => (Level::Problem, "offline"),
+            };
+            let what = format!("server {ip} is {state}: none of its instances is there");
+            let remedy =
+                format!("start its worker, or forget it: elasticjob job remove {name} --server {ip}");
+            self.say(level, what, remedy);
         }
         let off: Vec<&str> = view
             .servers
@@ -129,18 +132,17 @@ impl Doctor<'_> {
             .filter(|(_, status)| *status == DISABLED)
             .map(|(ip, _)| ip.as_str())
             .collect();
+        let here = |ip: &&&str| self.tree.instances_of(ip).next().is_some();
+        let some: Vec<&str> = off.iter().filter(here).copied().collect();
         if !off.is_empty() && off.len() == view.servers.len() {
             self.say(
                 Level::Note,
                 "all of its servers are disabled: nothing of it runs".to_owned(),
                 format!("elasticjob job enable {name}"),
             );
-        } else if !off.is_empty() {
-            self.say(
-                Level::Note,
-                format!("disabled: server {}", off.join(", ")),
-                format!("elasticjob job enable {name} --server {}", off[0]),
-            );
+        } else if let Some(first) = some.first() {
+            let what = format!("disabled: server {}", some.join(", "));
+            self.say(Level::Note, what, format!("elasticjob job enable {name} --server {first}"));
         }
         let lost: Vec<String> = view
             .instances

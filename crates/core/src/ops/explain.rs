@@ -55,8 +55,8 @@ pub struct Explanation {
     pub fire: Option<Timestamp>,
     /// In one sentence.
     pub answer: String,
-    /// The chain of causes, the nearest first.
-    pub because: Vec<String>,
+    /// Chains of causes that do not depend on each other; in each, the nearest cause comes first.
+    pub because: Vec<Vec<String>>,
     /// What else is known about it.
     pub known: Vec<String>,
     /// What to do.
@@ -116,8 +116,22 @@ struct Case<'a> {
     all: Vec<ShardInfo>,
 }
 
-/// A cause, and what to do about it.
-type Cause = (String, Option<String>);
+/// One chain of causes, the nearest first, and what to do about it.
+#[derive(Default)]
+struct Chain {
+    causes: Vec<String>,
+    remedy: Option<String>,
+}
+
+impl Chain {
+    fn of(causes: impl IntoIterator<Item = String>) -> Chain {
+        Chain { causes: causes.into_iter().collect(), remedy: None }
+    }
+
+    fn remedy(self, remedy: String) -> Chain {
+        Chain { remedy: Some(remedy), ..self }
+    }
+}
 
 impl Case<'_> {
     fn time(&self, at: Timestamp) -> String {
@@ -135,116 +149,129 @@ impl Case<'_> {
             let answer = "its schedule has no further fire".to_owned();
             return Explanation { answer, ..Explanation::default() };
         };
-        let causes = self.obstacles(next);
-        let answer = match causes.is_empty() {
+        let chains = self.chains(next, &self.which(|_| true));
+        let answer = match chains.is_empty() {
             true => format!("the fire of {} is yet to come, and nothing stands in its way", self.time(next)),
             false => {
                 format!("the fire of {} is yet to come, and would not run as things are", self.time(next))
             }
         };
-        self.conclude(next, answer, causes)
+        self.conclude(next, answer, chains)
     }
 
     fn fire(&self, fire: Timestamp) -> Explanation {
-        let running = self.which(|it| it.running.is_some() && it.settled == Some(fire));
+        let when = self.time(fire);
+        let running = self.which(|it| it.running.is_some() && it.runner_alive && it.settled == Some(fire));
         let settled = self.which(|it| it.settled.is_some_and(|at| at >= fire));
         let unknown = self.which(|it| it.settled.is_none());
         let open = self.which(|it| it.settled.is_some_and(|at| at < fire));
-        let when = self.time(fire);
-        if !running.is_empty() && open.is_empty() {
-            return self.conclude(
-                fire,
-                format!("the fire of {when} runs now: {}", listed(&running)),
-                Vec::new(),
-            );
+        let chains = self.chains(fire, &self.which(|it| it.settled.is_none_or(|at| at < fire)));
+        let mut parts = Vec::new();
+        if !running.is_empty() {
+            parts.push(format!("it runs now for {}", listed(&running)));
         }
-        if open.is_empty() && unknown.is_empty() {
-            let latest = self.all.iter().filter_map(|it| it.settled).max().unwrap_or(fire);
-            let later = if latest > fire {
-                format!("; the last settled fire is {}", self.time(latest))
-            } else {
-                String::new()
-            };
-            let answer = format!(
-                "the fire of {when} is settled for all shards: each ran it, or skipped it for a reason{later}"
-            );
-            return self.conclude(fire, answer, Vec::new());
+        let ended: BTreeSet<u32> = settled.difference(&running).copied().collect();
+        if !ended.is_empty() {
+            let latest = self.all.iter().filter_map(|it| it.settled).max().filter(|at| *at > fire);
+            let later =
+                latest.map(|at| format!(" (the last settled fire is {})", self.time(at))).unwrap_or_default();
+            parts.push(format!("{} ran it, or skipped it for a reason{later}", listed(&ended)));
         }
-        let causes = self.obstacles(fire);
-        let late = self.question.now.duration_since(fire) <= LATE_START;
-        let answer = if open.is_empty() {
-            format!("whether the fire of {when} ran is not known for {}: nobody noted it", listed(&unknown))
-        } else if late && causes.is_empty() {
-            format!(
-                "the fire of {when} has not begun for {}: it may still, until {}",
-                listed(&open),
-                self.time(fire + LATE_START)
-            )
-        } else {
-            let rest = if settled.is_empty() {
-                String::new()
-            } else {
-                format!("; it is settled for {}", listed(&settled))
-            };
-            format!("the fire of {when} did not run for {}{rest}", listed(&open))
-        };
-        self.conclude(fire, answer, causes)
+        if !open.is_empty() {
+            let late = self.question.now.duration_since(fire) <= LATE_START && chains.is_empty();
+            parts.push(match late {
+                true => {
+                    format!("{} may still begin it, until {}", listed(&open), self.time(fire + LATE_START))
+                }
+                false => format!("{} did not run it", listed(&open)),
+            });
+        }
+        if !unknown.is_empty() {
+            parts.push(format!("whether {} ran it is not known, because nobody noted it", listed(&unknown)));
+        }
+        self.conclude(fire, format!("the fire of {when}: {}", parts.join("; ")), chains)
     }
 
-    fn conclude(&self, fire: Timestamp, answer: String, causes: Vec<Cause>) -> Explanation {
-        let (because, remedies): (Vec<_>, Vec<_>) = causes.into_iter().unzip();
-        let mut remedies: Vec<String> = remedies.into_iter().flatten().collect();
+    fn conclude(&self, fire: Timestamp, answer: String, chains: Vec<Chain>) -> Explanation {
+        let mut remedies: Vec<String> = chains.iter().filter_map(|it| it.remedy.clone()).collect();
         remedies.dedup();
+        let because = chains.into_iter().map(|it| it.causes).collect();
         Explanation { fire: Some(fire), answer, because, known: self.known(fire), remedies }
     }
 
-    /// What stands in the way of a fire, the nearest cause first.
-    fn obstacles(&self, fire: Timestamp) -> Vec<Cause> {
-        let mut causes = self.of_items(fire);
-        causes.extend(self.of_the_assignment());
-        causes.extend(self.of_the_fleet(fire));
-        causes
+    /// What stands in the way of a fire of these shards. Where nobody can work at all, the rest follows.
+    fn chains(&self, fire: Timestamp, items: &BTreeSet<u32>) -> Vec<Chain> {
+        if items.is_empty() {
+            return Vec::new();
+        }
+        if let Some(chain) = self.nobody_is_there().or_else(|| self.nobody_may_work(fire)) {
+            return vec![chain];
+        }
+        let all = self.all.iter().filter(|it| items.contains(&it.item));
+        let mut chains: Vec<Chain> = all.filter_map(|it| self.of_item(it, fire)).collect();
+        chains.extend(self.of_owners(items));
+        chains.extend(self.after_the_fact(fire));
+        chains
     }
 
-    fn of_items(&self, fire: Timestamp) -> Vec<Cause> {
-        let name = &self.tree.name;
+    fn nobody_is_there(&self) -> Option<Chain> {
+        let what =
+            "no instance is there: every process that has the job is down, or cannot reach the registry";
+        let chain = Chain::of([what.to_owned()]).remedy("start a worker that has the job".to_owned());
+        self.tree.view.instances.is_empty().then_some(chain)
+    }
+
+    fn nobody_may_work(&self, fire: Timestamp) -> Option<Chain> {
+        let (servers, name) = (&self.tree.view.servers, &self.tree.name);
+        if servers.is_empty() || servers.values().any(|it| it != DISABLED) {
+            return None;
+        }
+        let since = |ip: &String| format!("{ip}{}", self.since(&Node::Server(ip.clone()), fire));
+        let list: Vec<String> = servers.keys().map(since).collect();
+        let disabled = format!("all servers are disabled: {}", list.join("; "));
+        Some(match Paused::of(self.spec) {
+            None => Chain::of([disabled]).remedy(format!("elasticjob job enable {name}")),
+            Some(paused) => Chain::of([disabled, format!("the job is paused: {paused}")])
+                .remedy(format!("elasticjob job resume {name}")),
+        })
+    }
+
+    fn of_item(&self, it: &ShardInfo, fire: Timestamp) -> Option<Chain> {
+        let (item, name) = (it.item, &self.tree.name);
+        if it.status == ShardStatus::Disabled {
+            let since = self.since(&Node::Disabled(item), fire);
+            let chain = Chain::of([format!("shard {item} is disabled{since}")]);
+            return Some(chain.remedy(format!("elasticjob job enable {name} --shard {item}")));
+        }
+        let missed = || {
+            let which = it.missed.map(|at| format!(" of {}", self.time(at))).unwrap_or_default();
+            format!("shard {item} missed a fire{which}, and runs once more to make up for it")
+        };
+        if let Some(runner) = &it.running {
+            let since = self.since(&Node::Running(item), fire);
+            let gone = if it.runner_alive { "" } else { ", which is gone" };
+            let busy = format!("shard {item} is still running on {runner}{gone}{since}");
+            let lost = (!it.misfire && !self.spec.misfire)
+                .then(|| format!("misfire is off, so what shard {item} misses meanwhile is not made up for"));
+            let first = it.misfire.then(missed).or(lost);
+            let whose = (!it.runner_alive).then(|| self.why_marks_stay()).flatten();
+            return Some(Chain::of(first.into_iter().chain([busy]).chain(whose)));
+        }
+        if it.crashed {
+            return Some(Chain::of([format!(
+                "shard {item} lost its runner, and waits for an idle instance to take it over"
+            )]));
+        }
+        it.misfire.then(|| Chain::of([missed()]))
+    }
+
+    fn of_owners(&self, items: &BTreeSet<u32>) -> Option<Chain> {
+        let unowned = self.which(|it| items.contains(&it.item) && it.owner.is_none());
+        let orphaned = self.which(|it| items.contains(&it.item) && it.owner.is_some() && !it.owner_alive);
         let mut causes = Vec::new();
-        for it in self.all.iter().filter(|it| !it.surplus) {
-            let item = it.item;
-            if it.status == ShardStatus::Disabled {
-                let since = self.since(&Node::Disabled(item), fire);
-                causes.push((
-                    format!("shard {item} is disabled{since}"),
-                    Some(format!("elasticjob job enable {name} --shard {item}")),
-                ));
-            } else if let Some(runner) = &it.running {
-                let since = self.since(&Node::Running(item), fire);
-                let gone = if it.runner_alive { "" } else { ", which is gone" };
-                let then = match (it.misfire, self.spec.misfire) {
-                    (true, _) => "; what it missed runs once more when it ends",
-                    (false, true) => "",
-                    (false, false) => "; misfire is off, so what it misses is not made up for",
-                };
-                if it.settled.is_none_or(|at| at < fire) || !it.runner_alive {
-                    causes.push((
-                        format!("shard {item} is still running on {runner}{gone}{since}{then}"),
-                        None,
-                    ));
-                }
-            } else if it.crashed {
-                causes.push((
-                    format!("shard {item} lost its runner, and waits for an idle instance to take it over"),
-                    None,
-                ));
-            } else if it.misfire {
-                causes.push((format!("shard {item} missed a fire, which is to be made up for"), None));
-            }
+        if !unowned.is_empty() {
+            causes.push(format!("no instance owns {}", listed(&unowned)));
         }
-        let unowned = self.which(|it| it.owner.is_none());
-        if !unowned.is_empty() && !self.tree.view.instances.is_empty() {
-            causes.push((format!("no instance owns {}", listed(&unowned)), None));
-        }
-        let orphaned = self.which(|it| it.owner.is_some() && !it.owner_alive);
         if !orphaned.is_empty() {
             let owners: BTreeSet<&str> = self
                 .all
@@ -253,81 +280,65 @@ impl Case<'_> {
                 .filter_map(|it| it.owner.as_deref())
                 .collect();
             let owners: Vec<&str> = owners.into_iter().collect();
-            causes.push((
-                format!("{} belonged to {}, which is gone", listed(&orphaned), owners.join(", ")),
-                None,
-            ));
+            causes.push(format!("{} belonged to {}, which is gone", listed(&orphaned), owners.join(", ")));
         }
-        causes
-    }
-
-    fn of_the_assignment(&self) -> Vec<Cause> {
-        let view = &self.tree.view;
-        let mut causes = Vec::new();
-        if view.necessary && !view.instances.is_empty() {
+        if self.tree.view.necessary {
             let since = self
                 .tree
                 .written(&Node::Necessary)
                 .map(|at| format!(" since {}", self.time(at)))
                 .unwrap_or_default();
-            causes.push((
-                format!("the shards are to be handed out anew{since}, and nothing starts before they are"),
-                None,
+            causes.push(format!(
+                "the shards are to be handed out anew{since}, and nothing starts before they are"
             ));
+            let busy = self.which(|it| it.running.is_some() && it.runner_alive);
+            if !busy.is_empty() {
+                causes.push(format!("{} must come to rest before", listed(&busy)));
+            }
         }
-        if view.leader.is_none() && !view.available().is_empty() {
-            causes.push(("nobody leads, so nobody hands out shards".to_owned(), None));
+        if !causes.is_empty() {
+            causes.extend(self.why_marks_stay());
         }
-        causes
+        (!causes.is_empty()).then(|| Chain::of(causes))
     }
 
-    fn of_the_fleet(&self, fire: Timestamp) -> Vec<Cause> {
-        let (view, name) = (&self.tree.view, &self.tree.name);
-        let mut causes = Vec::new();
-        let all_off = !view.servers.is_empty() && view.servers.values().all(|it| it == DISABLED);
-        if let Some(paused) = Paused::of(self.spec) {
-            causes.push((
-                format!("the job is paused: {paused}"),
-                Some(format!("elasticjob job resume {name}")),
-            ));
-        } else if all_off {
-            let servers: Vec<String> = view
-                .servers
-                .keys()
-                .map(|ip| format!("{ip}{}", self.since(&Node::Server(ip.clone()), fire)))
-                .collect();
-            causes.push((
-                format!("all servers are disabled: {}", servers.join("; ")),
-                Some(format!("elasticjob job enable {name}")),
-            ));
+    /// Only a leader cleans up and hands out.
+    fn why_marks_stay(&self) -> Option<String> {
+        let view = &self.tree.view;
+        match &view.leader {
+            None => Some("nobody leads, and only a leader puts that right".to_owned()),
+            Some(id) if !view.is_alive(id) => {
+                Some(format!("the leader {id} is gone, and its place is not free yet"))
+            }
+            Some(_) => None,
         }
-        if view.instances.is_empty() {
-            causes.push((
-                "no instance is there: every process that has the job is down, or cannot reach the registry"
-                    .to_owned(),
-                Some("start a worker that has the job".to_owned()),
-            ));
-            return causes;
+    }
+
+    /// What speaks of another time than that of the fire.
+    fn after_the_fact(&self, fire: Timestamp) -> Vec<Chain> {
+        let mut chains = Vec::new();
+        if fire > self.question.now {
+            return chains;
         }
+        let instances = &self.tree.view.instances;
         let joined: Vec<Timestamp> =
-            view.instances.keys().filter_map(|id| self.tree.written(&Node::Instance(id.clone()))).collect();
+            instances.keys().filter_map(|id| self.tree.written(&Node::Instance(id.clone()))).collect();
         if let Some(first) =
-            joined.iter().min().filter(|first| **first > fire && joined.len() == view.instances.len())
+            joined.iter().min().filter(|first| **first > fire && joined.len() == instances.len())
         {
-            causes.push((
-                format!("nobody who is here now was here then: the first joined at {}", self.time(*first)),
-                None,
-            ));
+            chains.push(Chain::of([format!(
+                "nobody who is here now was here then: the first joined at {}",
+                self.time(*first)
+            )]));
         }
-        if let Some(changed) =
-            self.tree.written(&Node::Config).filter(|at| *at > fire && fire <= self.question.now)
-        {
-            causes.push((
-                format!("the configuration was written at {}, after that fire: the schedule may have been another one", self.time(changed)),
-                None,
-            ));
+        if let Some(changed) = self.tree.written(&Node::Config).filter(|at| *at > fire) {
+            let what = format!(
+                "the configuration was written at {}, after that fire: the schedule may have been another one",
+                self.time(changed)
+            );
+            chains.push(Chain::of([what]));
         }
-        causes
+        chains
     }
 
     /// Since when a node is there; what came after the fire did not cause it.
