@@ -213,23 +213,19 @@ fn servers_are_listed_and_steered_for_all_jobs() {
         &store,
         &["server", "disable", "10.0.0.1"],
         expect![[r#"
-        server 10.0.0.1 is disabled
-        server 10.0.0.1 is disabled
-        ! job hourly:
-        !   then: its shards move to the 1 instance(s) that may still work
-        ! job nightly:
-        !   then: its shards move to the 1 instance(s) that may still work
-    "#]],
+            hourly: server 10.0.0.1 is disabled
+            nightly: server 10.0.0.1 is disabled
+            !   then: its shards move to the 1 instance(s) that may still work
+            !   then: its shards move to the 1 instance(s) that may still work
+        "#]],
     );
     check(
         &store,
         &["server", "disable", "10.0.0.1"],
         expect![[r#"
-        ! job hourly:
-        ! nothing to do: it is so already
-        ! job nightly:
-        ! nothing to do: it is so already
-    "#]],
+            ! hourly: nothing to do: it is so already
+            ! nightly: nothing to do: it is so already
+        "#]],
     );
     check(
         &store,
@@ -311,23 +307,20 @@ fn servers_are_listed_and_steered_for_all_jobs() {
         &store,
         &["server", "shutdown", "10.0.0.1", "--yes"],
         expect![[r#"
-        instance 10.0.0.1@-@71.4f2a90c1.1 is shut down for this job
-        instance 10.0.0.1@-@71.4f2a90c1.1 is shut down for this job
-        ! job hourly:
-        !   then: its shards move to the 1 instance(s) that stay
-        !   then: the processes themselves go on; the job comes back to them when they are restarted
-        ! job nightly:
-        !   then: its shards move to the 1 instance(s) that stay
-        !   then: the processes themselves go on; the job comes back to them when they are restarted
-    "#]],
+            hourly: instance 10.0.0.1@-@71.4f2a90c1.1 is shut down for this job
+            nightly: instance 10.0.0.1@-@71.4f2a90c1.1 is shut down for this job
+            !   then: its shards move to the 1 instance(s) that stay
+            !   then: the processes themselves go on; the job comes back to them when they are restarted
+            !   then: its shards move to the 1 instance(s) that stay
+            !   then: the processes themselves go on; the job comes back to them when they are restarted
+        "#]],
     );
     check(
         &store,
         &["server", "remove", "10.0.0.99", "--yes"],
         expect![[r#"
-        server 10.0.0.99 is removed
-        ! job hourly:
-    "#]],
+            hourly: server 10.0.0.99 is removed
+        "#]],
     );
     check(
         &store,
@@ -513,9 +506,9 @@ fn instances_are_shut_down() {
         &store,
         &["job", "shutdown", "nightly"],
         expect![[r#"
-        ! error: this ends job `nightly` on all, or the chosen, of its 2 instance(s): nobody is here to confirm it; give --yes to do it without being asked
-        exit 3
-    "#]],
+            ! error: this ends job `nightly` on all of its 2 instance(s): nobody is here to confirm it; give --yes to do it without being asked
+            exit 3
+        "#]],
     );
     check(
         &store,
@@ -922,17 +915,15 @@ fn a_check_says_what_is_wrong_and_what_to_do() {
         &store,
         &["check"],
         expect![[r#"
-        PROBLEM  hourly: server 10.0.0.99 is offline: none of its instances is there
-                 do: start its worker, or forget it: elasticjob job remove hourly --server 10.0.0.99
-        PROBLEM  hourly: shard 1 is marked as running on 10.0.0.99@-@5.dead.1, which is gone
-                 do: the leader clears the mark within seconds; if it stays so, no Rust instance leads: restart the leader
-        PROBLEM  hourly: shard 0 is 7642 fires behind: the last settled one was 0000-00-00 00:00:00 UTC
-                 do: elasticjob explain hourly
-        note  hourly: disabled: server 10.0.0.99
-                 do: elasticjob job enable hourly --server 10.0.0.99
-        ! 3 problems
-        exit 1
-    "#]],
+            PROBLEM  hourly: shard 1 is marked as running on 10.0.0.99@-@5.dead.1, which is gone
+                     do: the leader clears the mark within seconds; if it stays so, no Rust instance leads: restart the leader
+            PROBLEM  hourly: shard 0 is 0 fires behind: the last settled one was 0000-00-00 00:00:00 UTC
+                     do: elasticjob explain hourly
+            note     hourly: server 10.0.0.99 is disabled and offline: none of its instances is there
+                     do: start its worker, or forget it: elasticjob job remove hourly --server 10.0.0.99
+            ! 2 problems
+            exit 1
+        "#]],
     );
     check(
         &store,
@@ -957,59 +948,61 @@ fn an_explanation_has_causes() {
         &store,
         &["explain", "hourly"],
         expect![[r#"
-        the fire of 0000-00-00 00:00:00 UTC did not run for shard 0
-          because shard 0 missed a fire, which is to be made up for
-            because shard 1 is still running on 10.0.0.99@-@5.dead.1, which is gone, but only since 0000-00-00 00:00:00 UTC
+            the fire of 0000-00-00 00:00:00 UTC: shard 0 did not run it; whether shard 1 ran it is not known, because nobody noted it
+              because shard 0 missed a fire, and runs once more to make up for it
+              because shard 1 is still running on 10.0.0.99@-@5.dead.1, which is gone, but only since 0000-00-00 00:00:00 UTC
               because nobody who is here now was here then: the first joined at 0000-00-00 00:00:00 UTC
-                because the configuration was written at 0000-00-00 00:00:00 UTC, after that fire: the schedule may have been another one
-        known:
-          shard 0: last settled fire 0000-00-00 00:00:00 UTC, owner 10.0.0.1@-@71.4f2a90c1.1
-          shard 1: running since 0000-00-00 00:00:00 UTC, owner 10.0.0.12@-@93.b03d5512.1
-          leader 10.0.0.1@-@71.4f2a90c1.1
-          next fire 0000-00-00 00:00:00 UTC
-    "#]],
+              because the configuration was written at 0000-00-00 00:00:00 UTC, after that fire: the schedule may have been another one
+            known:
+              shard 0: last settled fire 0000-00-00 00:00:00 UTC, owner 10.0.0.1@-@71.4f2a90c1.1
+              shard 1: running since 0000-00-00 00:00:00 UTC, owner 10.0.0.12@-@93.b03d5512.1
+              leader 10.0.0.1@-@71.4f2a90c1.1
+              next fire 0000-00-00 00:00:00 UTC
+        "#]],
     );
     store.run(&["job", "pause", "nightly"]);
     check(
         &store,
         &["explain", "nightly", "--at", "2126-01-01T00:00:00Z"],
         expect![[r#"
-        the fire of 0000-00-00 00:00:00 UTC is yet to come, and would not run as things are
-          because the job is paused: 0000-00-00 00:00:00Z by alice
-        known:
-          shard 0: owner 10.0.0.1@-@71.4f2a90c1.1
-          shard 1: owner 10.0.0.12@-@93.b03d5512.1
-          shard 2: owner 10.0.0.1@-@71.4f2a90c1.1
-          leader 10.0.0.1@-@71.4f2a90c1.1
-          next fire 0000-00-00 00:00:00 UTC
-        what to do:
-          elasticjob job resume nightly
-    "#]],
+            the fire of 0000-00-00 00:00:00 UTC is yet to come, and would not run as things are
+              because all servers are disabled: 10.0.0.1 since 0000-00-00 00:00:00 UTC (0 s); 10.0.0.12 since 0000-00-00 00:00:00 UTC (0 s)
+                because the job is paused: 0000-00-00 00:00:00Z by alice
+            known:
+              shard 0: owner 10.0.0.1@-@71.4f2a90c1.1
+              shard 1: owner 10.0.0.12@-@93.b03d5512.1
+              shard 2: owner 10.0.0.1@-@71.4f2a90c1.1
+              leader 10.0.0.1@-@71.4f2a90c1.1
+              next fire 0000-00-00 00:00:00 UTC
+            what to do:
+              elasticjob job resume nightly
+        "#]],
     );
     check(
         &store,
         &["explain", "nightly", "--json"],
         expect![[r#"
-        {
-          "answer": "whether the fire of 0000-00-00 00:00:00 UTC ran is not known for shards 0-2: nobody noted it",
-          "because": [
-            "the job is paused: 0000-00-00 00:00:00Z by alice",
-            "nobody who is here now was here then: the first joined at 0000-00-00 00:00:00 UTC",
-            "the configuration was written at 0000-00-00 00:00:00 UTC, after that fire: the schedule may have been another one"
-          ],
-          "fire": "0000-00-00 00:00:00Z",
-          "known": [
-            "shard 0: owner 10.0.0.1@-@71.4f2a90c1.1",
-            "shard 1: owner 10.0.0.12@-@93.b03d5512.1",
-            "shard 2: owner 10.0.0.1@-@71.4f2a90c1.1",
-            "leader 10.0.0.1@-@71.4f2a90c1.1",
-            "next fire 0000-00-00 00:00:00 UTC"
-          ],
-          "remedies": [
-            "elasticjob job resume nightly"
-          ]
-        }
-    "#]],
+            {
+              "answer": "the fire of 0000-00-00 00:00:00 UTC: whether shards 0-2 ran it is not known, because nobody noted it",
+              "because": [
+                [
+                  "all servers are disabled: 10.0.0.1, but only since 0000-00-00 00:00:00 UTC; 10.0.0.12, but only since 0000-00-00 00:00:00 UTC",
+                  "the job is paused: 0000-00-00 00:00:00Z by alice"
+                ]
+              ],
+              "fire": "0000-00-00 00:00:00Z",
+              "known": [
+                "shard 0: owner 10.0.0.1@-@71.4f2a90c1.1",
+                "shard 1: owner 10.0.0.12@-@93.b03d5512.1",
+                "shard 2: owner 10.0.0.1@-@71.4f2a90c1.1",
+                "leader 10.0.0.1@-@71.4f2a90c1.1",
+                "next fire 0000-00-00 00:00:00 UTC"
+              ],
+              "remedies": [
+                "elasticjob job resume nightly"
+              ]
+            }
+        "#]],
     );
 }
 
@@ -1026,8 +1019,8 @@ fn cron_says_when_in_words_and_times_and_what_clock_changes_do() {
         Fri 2026-01-02 02:30:00 CET
         Sat 2026-01-03 02:30:00 CET
         at 02:30:00 every day (Europe/Vienna)
-        note: on 2026-03-29 the clocks go from 02:00 to 03:00: fires in between are skipped; with the property elasticjob.dst.gap: run-at-end there is one at 03:00
-        note: on 2026-10-25 02:00 to 03:00 comes twice: fires in it run the second time only; with the property elasticjob.dst.fold: first or both, otherwise
+        note: on 2026-03-29 the clocks go from 02:00 to 03:00: fires in between are skipped, unless the property elasticjob.dst.gap says run-at-end
+        note: on 2026-10-25 02:00 to 03:00 comes twice: fires in it run the second time only, unless the property elasticjob.dst.fold says first or both
         exit 0
     "#]].assert_eq(&cron(&["0 30 2 * * ?", "--zone", "Europe/Vienna", "-n", "3"]));
     expect![[r#"
@@ -1045,7 +1038,7 @@ fn cron_says_when_in_words_and_times_and_what_clock_changes_do() {
     "#]]
     .assert_eq(&cron(&["0 0/10 * * * ?", "--zone", "GMT+8:00", "-n", "2", "--json"]));
     expect![[r#"
-        error: `0 0 2 * *` is no schedule: cron expression `0 0 2 * *`: five fields are a Unix expression; here the second comes first and one of the two days is `?`; did you mean `0 0 0 2 * ?`?
+        error: cron expression `0 0 2 * *`: five fields are a Unix expression; here the second comes first and one of the two days is `?`; did you mean `0 0 0 2 * ?`?
         exit 2
     "#]].assert_eq(&cron(&["0 0 2 * *"]));
     expect![[r#"
@@ -1199,57 +1192,58 @@ fn jobs_of_older_generations_are_imported() {
         &store,
         &["import", "stock", "bills", "--yes"],
         expect![[r#"
-        /bills | SCRIPT
-        /bills/config | cron: 0 0 3 * * ?
-            description: ''
-            disabled: false
-            failover: false
-            jobName: bills
-            jobParameter: ''
-            maxTimeDiffSeconds: -1
-            misfire: true
-            monitorExecution: true
-            overwrite: false
-            props:
-              script.command.line: /opt/bills.sh
-            reconcileIntervalMinutes: 10
-            shardingItemParameters: ''
-            shardingTotalCount: 2
-            staticSharding: false
-        /bills/servers/10.0.0.1 | ENABLED
-        /bills/servers/10.0.0.2 | DISABLED
-        /bills/sharding/1/misfire |
-        /stock | com.acme.StockSync
-        /stock/config | cron: 0 0/20 6-22 * * ?
-            description: ''
-            disabled: false
-            failover: true
-            jobName: stock
-            jobParameter: ''
-            maxTimeDiffSeconds: -1
-            misfire: true
-            monitorExecution: true
-            overwrite: false
-            props:
-              streaming.process: 'false'
-            reconcileIntervalMinutes: 10
-            shardingItemParameters: 0=linz,1=graz
-            shardingTotalCount: 2
-            staticSharding: false
-        /stock/servers/10.0.0.1 | ENABLED
-        /stock/servers/10.0.0.2 | DISABLED
-        /stock/sharding/1/misfire |
-        /stock/sharding/1/disabled |
-        ! job bills of 1.x:
-        !   warning: offset of shard 0 is `4711`: nothing keeps offsets here; hand it to the job's own code
-        !   warning: 1 node(s) with times and counts of past runs are left out
-        !   warning: who owned which shard is left out: the first leader hands them out anew
-        ! job stock of 2.x:
-        !   warning: monitorPort 9888 belongs to the process now: set the dump port of the worker
-        !   warning: job_exception_handler `com.acme.MailOnError` is custom code: register a handler and set jobErrorHandlerType
-        !   warning: who owned which shard is left out: the first leader hands them out anew
-        ! 2 job(s) imported
-    "#]],
+            /bills | SCRIPT
+            /bills/config | cron: 0 0 3 * * ?
+                description: ''
+                disabled: false
+                failover: false
+                jobName: bills
+                jobParameter: ''
+                maxTimeDiffSeconds: -1
+                misfire: true
+                monitorExecution: true
+                overwrite: false
+                props:
+                  script.command.line: /opt/bills.sh
+                reconcileIntervalMinutes: 10
+                shardingItemParameters: ''
+                shardingTotalCount: 2
+                staticSharding: false
+            /bills/servers/10.0.0.1 | ENABLED
+            /bills/servers/10.0.0.2 | DISABLED
+            /bills/sharding/1/misfire |
+            /stock | com.acme.StockSync
+            /stock/config | cron: 0 0/20 6-22 * * ?
+                description: ''
+                disabled: false
+                failover: true
+                jobName: stock
+                jobParameter: ''
+                maxTimeDiffSeconds: -1
+                misfire: true
+                monitorExecution: true
+                overwrite: false
+                props:
+                  streaming.process: 'false'
+                reconcileIntervalMinutes: 10
+                shardingItemParameters: 0=linz,1=graz
+                shardingTotalCount: 2
+                staticSharding: false
+            /stock/servers/10.0.0.1 | ENABLED
+            /stock/servers/10.0.0.2 | DISABLED
+            /stock/sharding/1/misfire |
+            /stock/sharding/1/disabled |
+            ! job bills of 1.x:
+            !   warning: offset of shard 0 is `4711`: nothing keeps offsets here; hand it to the job's own code
+            !   warning: 1 node(s) with times and counts of past runs are left out
+            !   warning: who owned which shard is left out: the first leader hands them out anew
+            ! job stock of 2.x:
+            !   warning: monitorPort 9888 belongs to the process now: set the dump port of the worker
+            !   warning: job_exception_handler `com.acme.MailOnError` is custom code: register a handler and set jobErrorHandlerType
+            !   warning: who owned which shard is left out: the first leader hands them out anew
+            ! job bills is imported
+            ! job stock is imported
+        "#]],
     );
     check(
         &store,
@@ -1328,33 +1322,33 @@ fn jobs_of_older_generations_are_imported() {
         &target,
         &["import", "stock", "--from", &url.url(), "--yes"],
         expect![[r#"
-        /stock | com.acme.StockSync
-        /stock/config | cron: 0 0/20 6-22 * * ?
-            description: ''
-            disabled: false
-            failover: true
-            jobName: stock
-            jobParameter: ''
-            maxTimeDiffSeconds: -1
-            misfire: true
-            monitorExecution: true
-            overwrite: false
-            props:
-              streaming.process: 'false'
-            reconcileIntervalMinutes: 10
-            shardingItemParameters: 0=linz,1=graz
-            shardingTotalCount: 2
-            staticSharding: false
-        /stock/servers/10.0.0.1 | ENABLED
-        /stock/servers/10.0.0.2 | DISABLED
-        /stock/sharding/1/misfire |
-        /stock/sharding/1/disabled |
-        ! job stock of 2.x:
-        !   warning: monitorPort 9888 belongs to the process now: set the dump port of the worker
-        !   warning: job_exception_handler `com.acme.MailOnError` is custom code: register a handler and set jobErrorHandlerType
-        !   warning: who owned which shard is left out: the first leader hands them out anew
-        ! 1 job(s) imported
-    "#]],
+            /stock | com.acme.StockSync
+            /stock/config | cron: 0 0/20 6-22 * * ?
+                description: ''
+                disabled: false
+                failover: true
+                jobName: stock
+                jobParameter: ''
+                maxTimeDiffSeconds: -1
+                misfire: true
+                monitorExecution: true
+                overwrite: false
+                props:
+                  streaming.process: 'false'
+                reconcileIntervalMinutes: 10
+                shardingItemParameters: 0=linz,1=graz
+                shardingTotalCount: 2
+                staticSharding: false
+            /stock/servers/10.0.0.1 | ENABLED
+            /stock/servers/10.0.0.2 | DISABLED
+            /stock/sharding/1/misfire |
+            /stock/sharding/1/disabled |
+            ! job stock of 2.x:
+            !   warning: monitorPort 9888 belongs to the process now: set the dump port of the worker
+            !   warning: job_exception_handler `com.acme.MailOnError` is custom code: register a handler and set jobErrorHandlerType
+            !   warning: who owned which shard is left out: the first leader hands them out anew
+            ! job stock is imported
+        "#]],
     );
     refuses(
         &target,

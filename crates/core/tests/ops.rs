@@ -8,7 +8,7 @@ use elasticjob_core::ops::ask::{self, JobStatus, JobSummary, ShardStatus};
 use elasticjob_core::ops::check::check;
 use elasticjob_core::ops::config::{self, Stored};
 use elasticjob_core::ops::explain::{Explanation, Past, Question, explain};
-use elasticjob_core::ops::{JobTree, Refusal};
+use elasticjob_core::ops::{Act, JobTree, Refusal};
 use elasticjob_core::spec::{InstanceDoc, JobSpec};
 use elasticjob_core::tree::{Op, Tree};
 use elasticjob_core::view::{DISABLED, ENABLED};
@@ -146,7 +146,8 @@ fn a_trigger_says_who_will_run_what() {
                 "10.0.0.3@-@4711 runs nothing: no shard belongs to it",
             ],
         }
-    "#]].assert_debug_eq(&act::trigger(&job.look(), None).unwrap().done);
+    "#]]
+    .assert_debug_eq(&act::trigger(&job.look(), None).unwrap().done);
     let half = Job::at_work().with([Node::Server("10.0.0.1".into()).set(DISABLED)]);
     let refusal = act::trigger(&half.look(), Some(A)).unwrap_err();
     assert_eq!(refusal.to_string(), "nothing would run, because its server is disabled: enable one first");
@@ -155,10 +156,7 @@ fn a_trigger_says_who_will_run_what() {
 /// Whatever is done is done once: planned again, there is nothing left to do.
 #[test]
 fn commands_are_done_once() {
-    type Plan = fn(&JobTree) -> Result<act_type::Act, Refusal>;
-    mod act_type {
-        pub(crate) use elasticjob_core::ops::Act;
-    }
+    type Plan = fn(&JobTree) -> Result<Act, Refusal>;
     let plans: [(&str, Plan); 6] = [
         ("trigger", |it| act::trigger(it, None)),
         ("disable", |it| act::disable(it, &Part::Job)),
@@ -319,51 +317,92 @@ fn check_explain(job: &Job, time: &str, expected: Expect) {
 #[test]
 fn a_fire_is_explained_by_what_stood_in_its_way() {
     let all_on_time = || Job::at_work().settled(["01:10:00"; 4]);
-    check_explain(&all_on_time().at("01:12:00"), "01:12:00", expect![[r#"
+    check_explain(
+        &all_on_time().at("01:12:00"),
+        "01:12:00",
+        expect![[r#"
         the fire of 2026-11-15 01:10:00 UTC: shards 0-3 ran it, or skipped it for a reason
-    "#]]);
-    check_explain(&all_on_time().at("01:22:00"), "01:12:00", expect![[r#"
+    "#]],
+    );
+    check_explain(
+        &all_on_time().at("01:22:00"),
+        "01:12:00",
+        expect![[r#"
         the fire of 2026-11-15 01:10:00 UTC: shards 0-3 ran it, or skipped it for a reason
-    "#]]);
+    "#]],
+    );
     // Within the time that a fire may be late.
-    check_explain(&all_on_time().at("01:20:30"), "01:20:30", expect![[r#"
+    check_explain(
+        &all_on_time().at("01:20:30"),
+        "01:20:30",
+        expect![[r#"
         the fire of 2026-11-15 01:20:00 UTC: shards 0-3 may still begin it, until 2026-11-15 01:21:00 UTC
-    "#]]);
-    check_explain(&all_on_time().at("01:25:00"), "01:25:00", expect![[r#"
-        the fire of 2026-11-15 01:20:00 UTC: shards 0-3 did not run it
-    "#]]);
-    check_explain(&Job::new().at("01:12:00"), "01:12:00", expect![[r#"
+    "#]],
+    );
+    check_explain(
+        &all_on_time().at("01:25:00"),
+        "01:25:00",
+        expect![[r#"
+            the fire of 2026-11-15 01:20:00 UTC: shards 0-3 did not run it
+              because the registry knows no reason: what stood in the way then is gone since
+        "#]],
+    );
+    check_explain(
+        &Job::new().at("01:12:00"),
+        "01:12:00",
+        expect![[r#"
         the fire of 2026-11-15 01:10:00 UTC: whether shards 0-3 ran it is not known, because nobody noted it
           because no instance is there: every process that has the job is down, or cannot reach the registry
-    "#]]);
-    check_explain(&all_on_time().at("01:12:00"), "01:30:00", expect![[r#"
+    "#]],
+    );
+    check_explain(
+        &all_on_time().at("01:12:00"),
+        "01:30:00",
+        expect![[r#"
         the fire of 2026-11-15 01:40:00 UTC is yet to come, and nothing stands in its way
-    "#]]);
+    "#]],
+    );
 
     let off = all_on_time().at("01:15:00").with([Node::Disabled(2).create("")]).at("01:22:00");
-    check_explain(&off, "01:22:00", expect![[r#"
+    check_explain(
+        &off,
+        "01:22:00",
+        expect![[r#"
         the fire of 2026-11-15 01:20:00 UTC: shards 0-3 did not run it
           because shard 2 is disabled since 2026-11-15 01:15:00 UTC (7 min)
-    "#]]);
+    "#]],
+    );
     // It was disabled after the fire, so that is not why.
     let late = all_on_time().at("01:21:00").with([Node::Disabled(2).create("")]).at("01:22:00");
-    check_explain(&late, "01:22:00", expect![[r#"
-        the fire of 2026-11-15 01:20:00 UTC: shards 0-3 did not run it
-          because shard 2 is disabled, but only since 2026-11-15 01:21:00 UTC
-    "#]]);
+    check_explain(
+        &late,
+        "01:22:00",
+        expect![[r#"
+            the fire of 2026-11-15 01:20:00 UTC: shards 0-3 did not run it
+              because the registry knows no reason: what stood in the way then is gone since
+        "#]],
+    );
 
     let servers = ["10.0.0.1", "10.0.0.12"].map(|ip| Node::Server(ip.into()).set(DISABLED));
-    check_explain(&all_on_time().at("01:15:00").with(servers).at("01:22:00"), "01:22:00", expect![[r#"
+    check_explain(
+        &all_on_time().at("01:15:00").with(servers).at("01:22:00"),
+        "01:22:00",
+        expect![[r#"
         the fire of 2026-11-15 01:20:00 UTC: shards 0-3 did not run it
           because all servers are disabled: 10.0.0.1 since 2026-11-15 01:15:00 UTC (7 min); 10.0.0.12 since 2026-11-15 01:15:00 UTC (7 min)
-    "#]]);
+    "#]],
+    );
     let mut paused = all_on_time().at("01:15:00");
     paused.commit(&config::pause(&paused.look(), "alice", paused.now).unwrap().ops);
-    check_explain(&paused.at("01:22:00"), "01:22:00", expect![[r#"
+    check_explain(
+        &paused.at("01:22:00"),
+        "01:22:00",
+        expect![[r#"
         the fire of 2026-11-15 01:20:00 UTC: shards 0-3 did not run it
           because all servers are disabled: 10.0.0.1 since 2026-11-15 01:15:00 UTC (7 min); 10.0.0.12 since 2026-11-15 01:15:00 UTC (7 min)
             because the job is paused: 2026-11-15T01:15:00Z by alice
-    "#]]);
+    "#]],
+    );
 
     let overrun = Job::at_work()
         .settled(["01:20:00", "01:10:00", "01:20:00", "01:20:00"])
@@ -372,26 +411,33 @@ fn a_fire_is_explained_by_what_stood_in_its_way() {
         .at("01:20:00")
         .with([Node::Misfire(1).create(ms("01:20:00"))])
         .at("01:22:00");
-    check_explain(&overrun, "01:22:00", expect![[r#"
+    check_explain(
+        &overrun,
+        "01:22:00",
+        expect![[r#"
         the fire of 2026-11-15 01:20:00 UTC: shards 0, 2, 3 ran it, or skipped it for a reason; shard 1 did not run it
           because shard 1 missed a fire of 2026-11-15 01:20:00 UTC, and runs once more to make up for it
             because shard 1 is still running on 10.0.0.12@-@2.b.1 since 2026-11-15 01:10:01 UTC (11 min)
-    "#]]);
+    "#]],
+    );
 
     let leaderless = all_on_time()
         .at("01:15:00")
         .with([Node::Leader.delete(), Node::Owner(1).delete(), Node::Owner(3).set("10.0.0.9@-@9.z.1")])
         .with([Node::Necessary.create(""), Node::Running(0).create("10.0.0.9@-@9.z.1")])
         .at("01:22:00");
-    check_explain(&leaderless, "01:22:00", expect![[r#"
-        the fire of 2026-11-15 01:20:00 UTC: shards 0-3 did not run it
-          because shard 0 is still running on 10.0.0.9@-@9.z.1, which is gone since 2026-11-15 01:15:00 UTC (7 min)
-            because nobody leads, and only a leader puts that right
-          because no instance owns shard 1
-            because shard 3 belonged to 10.0.0.9@-@9.z.1, which is gone
-              because the shards are to be handed out anew since 2026-11-15 01:15:00 UTC, and nothing starts before they are
+    check_explain(
+        &leaderless,
+        "01:22:00",
+        expect![[r#"
+            the fire of 2026-11-15 01:20:00 UTC: shards 0-3 did not run it
+              because shard 0 is marked as running on 10.0.0.9@-@9.z.1 since 2026-11-15 01:15:00 UTC (7 min), which is gone
                 because nobody leads, and only a leader puts that right
-    "#]]);
+              because no instance owns shard 1, and shard 3 belongs to 10.0.0.9@-@9.z.1, which is gone
+                because the shards are to be handed out anew since 2026-11-15 01:15:00 UTC, and nothing starts before they are
+                  because nobody leads, and only a leader puts that right
+        "#]],
+    );
 }
 
 #[test]
@@ -410,7 +456,8 @@ fn a_job_without_a_schedule_is_explained_as_such() {
                 "elasticjob job trigger tens",
             ],
         }
-    "#]].assert_debug_eq(&job.explain("01:12:00", &[]));
+    "#]]
+    .assert_debug_eq(&job.explain("01:12:00", &[]));
 }
 
 #[test]
@@ -447,15 +494,18 @@ fn check_health(job: &Job, expected: Expect) {
 fn a_check_finds_what_is_stuck_and_leaves_the_healthy_alone() {
     let fine = || Job::at_work().settled(["01:10:00"; 4]);
     check_health(&fine().at("01:12:00"), expect![[r#""#]]);
-    check_health(&Job::new(), expect![[r#"
+    check_health(
+        &Job::new(),
+        expect![[r#"
         Problem: no instance is there: nothing of it runs
-    "#]]);
-    check_health(&fine().at("01:52:00"), expect![[r#"
-        Problem: shard 0 is 4 fires behind: the last settled one was 2026-11-15 01:10:00 UTC
-        Problem: shard 1 is 4 fires behind: the last settled one was 2026-11-15 01:10:00 UTC
-        Problem: shard 2 is 4 fires behind: the last settled one was 2026-11-15 01:10:00 UTC
-        Problem: shard 3 is 4 fires behind: the last settled one was 2026-11-15 01:10:00 UTC
-    "#]]);
+    "#]],
+    );
+    check_health(
+        &fine().at("01:52:00"),
+        expect![[r#"
+            Problem: shards 0-3 are 4 fires behind: the last settled one was 2026-11-15 01:10:00 UTC
+        "#]],
+    );
 
     let dead = "10.0.0.9@-@9.z.1";
     let wreck = fine()
@@ -472,18 +522,21 @@ fn a_check_finds_what_is_stuck_and_leaves_the_healthy_alone() {
             Node::Disabled(3).create(""),
         ])
         .at("01:12:00");
-    check_health(&wreck, expect![[r#"
-        Problem: server 10.0.0.9 is offline: none of its instances is there
-        Problem: the leader 10.0.0.9@-@9.z.1 is not among the instances
-        Problem: the shards are to be handed out anew since 12 min, waiting for shard 0 to end: nothing starts meanwhile
-        Problem: 10.0.0.9@-@9.z.1 was asked to run, and is gone
-        Problem: shard 3 lost the runner, and nobody takes over
-        Problem: shard 2 is without an owner
-        Problem: shard 1 belongs to an instance that is gone
-        Problem: shard 0 is marked as running on 10.0.0.9@-@9.z.1, which is gone
-        Problem: shard 8 is beyond the job's number of shards
-        Note: disabled: shard 3
-    "#]]);
+    check_health(
+        &wreck,
+        expect![[r#"
+            Problem: server 10.0.0.9 is offline: none of its instances is there
+            Problem: the leader 10.0.0.9@-@9.z.1 is not among the instances
+            Problem: the job waits to hand out its shards anew, for 12 min: nothing starts meanwhile
+            Problem: 10.0.0.9@-@9.z.1 was asked to run, and is gone
+            Problem: shard 3 lost the runner, and nobody takes over
+            Problem: shard 2 is without an owner
+            Problem: shard 1 belongs to an instance that is gone
+            Problem: shard 0 is marked as running on 10.0.0.9@-@9.z.1, which is gone
+            Problem: shard 8 is beyond the job's number of shards
+            Note: disabled: shard 3
+        "#]],
+    );
 
     let slow = fine().at("01:10:01").with([Node::Running(1).create(B)]).at("01:45:00");
     check_health(
@@ -493,7 +546,10 @@ fn a_check_finds_what_is_stuck_and_leaves_the_healthy_alone() {
         "#]],
     );
     let ahead = fine().with([Node::Cursor(0).set(ms("01:20:00"))]).at("01:12:00");
-    check_health(&ahead, expect![[r#"
+    check_health(
+        &ahead,
+        expect![[r#"
         Problem: shard 0 ran a fire of 2026-11-15 01:20:00 UTC, which is yet to come: a clock is wrong
-    "#]]);
+    "#]],
+    );
 }

@@ -1,6 +1,6 @@
 //! Is the fleet healthy? What is stuck, orphaned, unassigned or offline, and what to do about it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use elasticjob_cron::Zone;
 use jiff::{SignedDuration, Timestamp};
@@ -10,7 +10,7 @@ use super::ask::{ShardInfo, shards};
 use super::config::Paused;
 use super::words::{lasting, shards as listed, time};
 use crate::node::Node;
-use crate::view::DISABLED;
+use crate::view::{DISABLED, Item};
 
 /// What takes longer than this is stuck: everything that the leader does is a matter of seconds.
 const STUCK_AFTER: SignedDuration = SignedDuration::from_secs(60);
@@ -177,15 +177,12 @@ impl Doctor<'_> {
             Some(_) => {}
         }
         if let Some(since) = self.stuck(&Node::Necessary) {
-            let running = listed(&self.busy());
-            let why = if self.busy().is_empty() {
-                String::new()
-            } else {
-                format!(", waiting for {running} to end")
-            };
+            let busy = self.busy();
+            let why =
+                if busy.is_empty() { String::new() } else { format!(" for {} to end and", listed(&busy)) };
             self.problem(
                 format!(
-                    "the shards are to be handed out anew since {}{why}: nothing starts meanwhile",
+                    "the job waits{why} to hand out its shards anew, for {}: nothing starts meanwhile",
                     lasting(since, self.now)
                 ),
                 "let what runs end, or stop the instance that runs it",
@@ -200,7 +197,9 @@ impl Doctor<'_> {
     }
 
     fn busy(&self) -> BTreeSet<u32> {
-        self.tree.view.items.iter().filter(|(_, it)| it.running.is_some()).map(|(item, _)| *item).collect()
+        let view = &self.tree.view;
+        let runs = |it: &Item| it.running.as_ref().is_some_and(|mark| view.is_alive(&mark.by));
+        view.items.iter().filter(|(_, it)| runs(it)).map(|(item, _)| *item).collect()
     }
 
     fn marks(&mut self) {
@@ -273,6 +272,7 @@ impl Doctor<'_> {
 
     fn lateness(&mut self, all: &[ShardInfo]) {
         let Some(schedule) = self.tree.schedule(self.zone) else { return };
+        let mut behind: BTreeMap<Timestamp, BTreeSet<u32>> = BTreeMap::new();
         for it in all.iter().filter(|it| !it.surplus && it.status != super::ask::ShardStatus::Disabled) {
             if let Some(since) = it.running_since.filter(|_| it.runner_alive) {
                 let passed = schedule.count_between(since, self.now);
@@ -300,17 +300,20 @@ impl Doctor<'_> {
                     "compare the clocks of the hosts",
                 );
             }
-            let before = self.now - STUCK_AFTER;
+            if it.owner_alive && !self.tree.view.available().is_empty() {
+                behind.entry(settled).or_default().insert(it.item);
+            }
+        }
+        for (settled, items) in behind {
+            let before = self.now.checked_sub(STUCK_AFTER).unwrap_or(self.now);
             let passed = if settled < before { schedule.count_between(settled, before) } else { 0 };
-            if passed >= 2 && it.owner_alive && !self.tree.view.available().is_empty() {
-                self.problem(
-                    format!(
-                        "shard {} is {passed} fires behind: the last settled one was {}",
-                        it.item,
-                        time(settled, self.zone)
-                    ),
-                    format!("elasticjob explain {}", self.tree.name),
+            if passed >= 2 {
+                let what = format!(
+                    "{} {passed} fires behind: the last settled one was {}",
+                    has(&items),
+                    time(settled, self.zone)
                 );
+                self.problem(what, format!("elasticjob explain {}", self.tree.name));
             }
         }
     }

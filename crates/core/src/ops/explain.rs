@@ -199,6 +199,11 @@ impl Case<'_> {
         Explanation { fire: Some(fire), answer, because, known: self.known(fire), remedies }
     }
 
+    /// Whether a node was there when the fire came. Of a fire to come, it is assumed of what is there now.
+    fn was_there(&self, node: &Node, fire: Timestamp) -> bool {
+        fire > self.question.now || self.tree.written(node).is_none_or(|at| at <= fire)
+    }
+
     /// What stands in the way of a fire of these shards. Where nobody can work at all, the rest follows.
     fn chains(&self, fire: Timestamp, items: &BTreeSet<u32>) -> Vec<Chain> {
         if items.is_empty() {
@@ -211,6 +216,19 @@ impl Case<'_> {
         let mut chains: Vec<Chain> = all.filter_map(|it| self.of_item(it, fire)).collect();
         chains.extend(self.of_owners(items));
         chains.extend(self.after_the_fact(fire));
+        let over = fire + LATE_START < self.question.now;
+        if chains.is_empty() && over {
+            let owners: BTreeSet<&str> = self
+                .all
+                .iter()
+                .filter(|it| items.contains(&it.item))
+                .filter_map(|it| it.owner.as_deref())
+                .collect();
+            let owners: Vec<&str> = owners.into_iter().collect();
+            let what = "the registry knows no reason: what stood in the way then is gone since";
+            chains
+                .push(Chain::of([what.to_owned()]).remedy(format!("see the logs of {}", owners.join(", "))));
+        }
         chains
     }
 
@@ -223,10 +241,13 @@ impl Case<'_> {
 
     fn nobody_may_work(&self, fire: Timestamp) -> Option<Chain> {
         let (servers, name) = (&self.tree.view.servers, &self.tree.name);
-        if servers.is_empty() || servers.values().any(|it| it != DISABLED) {
+        let off = |ip: &String, status: &String| {
+            status == DISABLED && self.was_there(&Node::Server(ip.clone()), fire)
+        };
+        if servers.is_empty() || !servers.iter().all(|(ip, status)| off(ip, status)) {
             return None;
         }
-        let since = |ip: &String| format!("{ip}{}", self.since(&Node::Server(ip.clone()), fire));
+        let since = |ip: &String| format!("{ip}{}", self.since(&Node::Server(ip.clone())));
         let list: Vec<String> = servers.keys().map(since).collect();
         let disabled = format!("all servers are disabled: {}", list.join("; "));
         Some(match Paused::of(self.spec) {
@@ -239,7 +260,10 @@ impl Case<'_> {
     fn of_item(&self, it: &ShardInfo, fire: Timestamp) -> Option<Chain> {
         let (item, name) = (it.item, &self.tree.name);
         if it.status == ShardStatus::Disabled {
-            let since = self.since(&Node::Disabled(item), fire);
+            if !self.was_there(&Node::Disabled(item), fire) {
+                return None;
+            }
+            let since = self.since(&Node::Disabled(item));
             let chain = Chain::of([format!("shard {item} is disabled{since}")]);
             return Some(chain.remedy(format!("elasticjob job enable {name} --shard {item}")));
         }
@@ -247,10 +271,12 @@ impl Case<'_> {
             let which = it.missed.map(|at| format!(" of {}", self.time(at))).unwrap_or_default();
             format!("shard {item} missed a fire{which}, and runs once more to make up for it")
         };
-        if let Some(runner) = &it.running {
-            let since = self.since(&Node::Running(item), fire);
-            let gone = if it.runner_alive { "" } else { ", which is gone" };
-            let busy = format!("shard {item} is still running on {runner}{gone}{since}");
+        if let Some(runner) = it.running.as_ref().filter(|_| self.was_there(&Node::Running(item), fire)) {
+            let since = self.since(&Node::Running(item));
+            let busy = match it.runner_alive {
+                true => format!("shard {item} is still running on {runner}{since}"),
+                false => format!("shard {item} is marked as running on {runner}{since}, which is gone"),
+            };
             let lost = (!it.misfire && !self.spec.misfire)
                 .then(|| format!("misfire is off, so what shard {item} misses meanwhile is not made up for"));
             let first = it.misfire.then(missed).or(lost);
@@ -268,20 +294,19 @@ impl Case<'_> {
     fn of_owners(&self, items: &BTreeSet<u32>) -> Option<Chain> {
         let unowned = self.which(|it| items.contains(&it.item) && it.owner.is_none());
         let orphaned = self.which(|it| items.contains(&it.item) && it.owner.is_some() && !it.owner_alive);
-        let mut causes = Vec::new();
+        let mut missing = Vec::new();
         if !unowned.is_empty() {
-            causes.push(format!("no instance owns {}", listed(&unowned)));
+            missing.push(format!("no instance owns {}", listed(&unowned)));
         }
         if !orphaned.is_empty() {
-            let owners: BTreeSet<&str> = self
-                .all
-                .iter()
-                .filter(|it| orphaned.contains(&it.item))
-                .filter_map(|it| it.owner.as_deref())
-                .collect();
+            let owned = self.all.iter().filter(|it| orphaned.contains(&it.item));
+            let owners: BTreeSet<&str> = owned.filter_map(|it| it.owner.as_deref()).collect();
             let owners: Vec<&str> = owners.into_iter().collect();
-            causes.push(format!("{} belonged to {}, which is gone", listed(&orphaned), owners.join(", ")));
+            let belonged = if orphaned.len() == 1 { "belongs" } else { "belong" };
+            missing.push(format!("{} {belonged} to {}, which is gone", listed(&orphaned), owners.join(", ")));
         }
+        let mut causes = Vec::new();
+        causes.extend((!missing.is_empty()).then(|| missing.join(", and ")));
         if self.tree.view.necessary {
             let since = self
                 .tree
@@ -314,7 +339,7 @@ impl Case<'_> {
         }
     }
 
-    /// What speaks of another time than that of the fire.
+    /// What was another way when the fire came, as far as that can be told.
     fn after_the_fact(&self, fire: Timestamp) -> Vec<Chain> {
         let mut chains = Vec::new();
         if fire > self.question.now {
@@ -341,15 +366,11 @@ impl Case<'_> {
         chains
     }
 
-    /// Since when a node is there; what came after the fire did not cause it.
-    fn since(&self, node: &Node, fire: Timestamp) -> String {
-        match self.tree.written(node) {
-            None => String::new(),
-            Some(at) if at > fire && fire <= self.question.now => {
-                format!(", but only since {}", self.time(at))
-            }
-            Some(at) => format!(" since {} ({})", self.time(at), lasting(at, self.question.now)),
-        }
+    fn since(&self, node: &Node) -> String {
+        let written = self.tree.written(node);
+        written
+            .map(|at| format!(" since {} ({})", self.time(at), lasting(at, self.question.now)))
+            .unwrap_or_default()
     }
 
     fn known(&self, fire: Timestamp) -> Vec<String> {
@@ -359,12 +380,20 @@ impl Case<'_> {
             let mut about = Vec::new();
             about.extend(it.settled.map(|at| format!("last settled fire {}", self.time(at))));
             about.extend(it.running_since.map(|at| format!("running since {}", self.time(at))));
+            about.extend(
+                self.tree
+                    .written(&Node::Disabled(it.item))
+                    .map(|at| format!("disabled since {}", self.time(at))),
+            );
             about.extend(it.owner.as_ref().map(|id| format!("owner {id}")));
             about.extend(it.failover.as_ref().map(|id| format!("taken over by {id}")));
             about.extend(it.missed.map(|at| format!("missed {}", self.time(at))));
             if !about.is_empty() {
                 known.push(format!("shard {}: {}", it.item, about.join(", ")));
             }
+        }
+        for (ip, _) in self.tree.view.servers.iter().filter(|(_, status)| *status == DISABLED) {
+            known.push(format!("server {ip} is disabled{}", self.since(&Node::Server(ip.clone()))));
         }
         known.extend(self.tree.view.leader.as_ref().map(|id| format!("leader {id}")));
         known.extend(
