@@ -84,6 +84,9 @@ pub(crate) enum Command {
     Dump {
         /// The job
         job: String,
+        /// Ask the dump port of a process, Rust or Java, instead of the registry
+        #[arg(long, value_name = "HOST:PORT")]
+        from: Option<String>,
     },
     /// Follow the job as it changes, until Ctrl-C
     Watch {
@@ -161,7 +164,18 @@ pub(crate) async fn run(ops: &Ops, screen: &Screen, command: Command) -> Result<
             confirm(&what, yes)?;
             screen.done(&ops.remove_job(&job).await?)
         }
-        Command::Dump { job } => print(&ops.dump(&job).await?),
+        Command::Dump { job, .. } => print(&ops.dump(&job).await?),
         Command::Watch { job } => watch::run(ops, screen, &job).await,
     }
+}
+
+/// What a process says of a job on its dump port.
+pub(crate) async fn dump_from(address: &str, job: &str) -> Result<(), Failure> {
+    let text = elasticjob::ops::dump_from(address, job)
+        .await
+        .map_err(|error| Failure::unreachable(format!("the dump port {address} does not answer: {error}")))?;
+    if text.trim().is_empty() {
+        return Err(Failure::refused(format!("the process at {address} knows no job `{job}`")));
+    }
+    print(&text)
 }

@@ -121,6 +121,9 @@ fn dispatch(arguments: Arguments, screen: &Screen) -> Result<(), Failure> {
 /// The commands that need a registry.
 async fn operate(arguments: Arguments, screen: &Screen) -> Result<(), Failure> {
     let place = &arguments.place;
+    if let Command::Job(job::Command::Dump { job, from: Some(address) }) = &arguments.command {
+        return job::dump_from(address, job).await;
+    }
     let ops = place.connect().await?;
     let outcome = match arguments.command {
         Command::Jobs(arguments) => jobs::run(&ops, screen, &arguments).await,

@@ -950,12 +950,12 @@ fn an_explanation_has_causes() {
         expect![[r#"
             the fire of 0000-00-00 00:00:00 UTC: shard 0 did not run it; whether shard 1 ran it is not known, because nobody noted it
               because shard 0 missed a fire, and runs once more to make up for it
-              because shard 1 is still running on 10.0.0.99@-@5.dead.1, which is gone, but only since 0000-00-00 00:00:00 UTC
               because nobody who is here now was here then: the first joined at 0000-00-00 00:00:00 UTC
               because the configuration was written at 0000-00-00 00:00:00 UTC, after that fire: the schedule may have been another one
             known:
               shard 0: last settled fire 0000-00-00 00:00:00 UTC, owner 10.0.0.1@-@71.4f2a90c1.1
               shard 1: running since 0000-00-00 00:00:00 UTC, owner 10.0.0.12@-@93.b03d5512.1
+              server 10.0.0.99 is disabled since 0000-00-00 00:00:00 UTC (0 s)
               leader 10.0.0.1@-@71.4f2a90c1.1
               next fire 0000-00-00 00:00:00 UTC
         "#]],
@@ -986,8 +986,10 @@ fn an_explanation_has_causes() {
               "answer": "the fire of 0000-00-00 00:00:00 UTC: whether shards 0-2 ran it is not known, because nobody noted it",
               "because": [
                 [
-                  "all servers are disabled: 10.0.0.1, but only since 0000-00-00 00:00:00 UTC; 10.0.0.12, but only since 0000-00-00 00:00:00 UTC",
-                  "the job is paused: 0000-00-00 00:00:00Z by alice"
+                  "nobody who is here now was here then: the first joined at 0000-00-00 00:00:00 UTC"
+                ],
+                [
+                  "the configuration was written at 0000-00-00 00:00:00 UTC, after that fire: the schedule may have been another one"
                 ]
               ],
               "fire": "0000-00-00 00:00:00Z",
@@ -995,12 +997,12 @@ fn an_explanation_has_causes() {
                 "shard 0: owner 10.0.0.1@-@71.4f2a90c1.1",
                 "shard 1: owner 10.0.0.12@-@93.b03d5512.1",
                 "shard 2: owner 10.0.0.1@-@71.4f2a90c1.1",
+                "server 10.0.0.1 is disabled since 0000-00-00 00:00:00 UTC (0 s)",
+                "server 10.0.0.12 is disabled since 0000-00-00 00:00:00 UTC (0 s)",
                 "leader 10.0.0.1@-@71.4f2a90c1.1",
                 "next fire 0000-00-00 00:00:00 UTC"
               ],
-              "remedies": [
-                "elasticjob job resume nightly"
-              ]
+              "remedies": []
             }
         "#]],
     );

@@ -2,6 +2,7 @@
 //!
 //! [`Ops`] is what the command line is made of, and what a console of your own would be.
 
+mod dump_port;
 mod error;
 mod watch;
 
@@ -16,6 +17,7 @@ use jiff::Timestamp;
 use crate::registry::{self, CommitError, Session};
 use crate::worker::RegistryAt;
 
+pub use dump_port::{DumpPort, dump_from};
 pub use elasticjob_core::ops::act::Part;
 pub use elasticjob_core::ops::ask::{
     InstanceInfo, JobDetail, JobStatus, JobSummary, ServerSummary, ShardInfo, ShardStatus,

@@ -262,3 +262,29 @@ async fn a_store_that_may_not_be_opened_is_said_to_be_so() {
         Ok(_) => {} // The superuser may do anything.
     }
 }
+
+#[tokio::test]
+async fn the_dump_port_answers_what_it_understands_and_closes_on_the_rest() {
+    use elasticjob::ops::{DumpPort, dump_from};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let fleet = fleet().await;
+    let port = DumpPort::open(0, fleet.ops.clone()).await.unwrap();
+    assert!(port.address().ip().is_loopback());
+    let text = dump_from(port.address(), "yearly").await.unwrap();
+    assert!(text.contains("/yearly/servers/ip1 | ENABLED\n") && text.contains("serverIp: ip1\n\n"), "{text}");
+    assert_eq!(dump_from(port.address(), "monthly").await.unwrap(), "\n");
+    for (request, expected) in [("dump@monthly\r\n", "\n"), ("hello\n", ""), ("", ""), ("\u{0}\n", "")] {
+        let mut stream = tokio::net::TcpStream::connect(port.address()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer, expected, "{request:?}");
+    }
+    let address = port.address();
+    drop(port);
+    tokio::task::yield_now().await;
+    let gone = async { while dump_from(address, "yearly").await.is_ok() {} };
+    tokio::time::timeout(WAIT, gone).await.expect("it is closed");
+    fleet.worker.shutdown().await;
+}

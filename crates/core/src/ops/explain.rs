@@ -172,7 +172,8 @@ impl Case<'_> {
         }
         let ended: BTreeSet<u32> = settled.difference(&running).copied().collect();
         if !ended.is_empty() {
-            let latest = self.all.iter().filter_map(|it| it.settled).max().filter(|at| *at > fire);
+            let latest = self.all.iter().filter_map(|it| it.settled).max();
+            let latest = latest.filter(|at| *at > fire && *at <= self.question.now);
             let later =
                 latest.map(|at| format!(" (the last settled fire is {})", self.time(at))).unwrap_or_default();
             parts.push(format!("{} ran it, or skipped it for a reason{later}", listed(&ended)));
@@ -392,7 +393,8 @@ impl Case<'_> {
                 known.push(format!("shard {}: {}", it.item, about.join(", ")));
             }
         }
-        for (ip, _) in self.tree.view.servers.iter().filter(|(_, status)| *status == DISABLED) {
+        let off = self.tree.view.servers.iter().filter(|(_, status)| *status == DISABLED);
+        for (ip, _) in off.filter(|_| self.nobody_may_work(fire).is_none()) {
             known.push(format!("server {ip} is disabled{}", self.since(&Node::Server(ip.clone()))));
         }
         known.extend(self.tree.view.leader.as_ref().map(|id| format!("leader {id}")));
