@@ -1,6 +1,7 @@
 //! Every command of an operator, against a registry on disk.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::needless_pass_by_value, reason = "an expectation is written where it is used")]
 
 mod common;
 

@@ -145,6 +145,28 @@ fn schedule_of(spec: &JobSpec, zone: &Zone) -> Option<Schedule> {
     Plan::compile(spec, &Strategies::default(), zone).ok()?.schedule
 }
 
+/// Asks every instance to run its items now, whatever will come of it; [`act::trigger`] looks before. Those
+/// that were asked before and have not begun are not asked twice.
+///
+/// ```
+/// use elasticjob_core::node::Node;
+/// use elasticjob_core::ops::trigger;
+/// use elasticjob_core::view::View;
+///
+/// let mut view = View::default();
+/// view.instances.insert("10.0.0.1@-@1.a.1".into(), true);
+/// assert_eq!(trigger(&view)[1], Node::Trigger("10.0.0.1@-@1.a.1".into()).create(""));
+/// ```
+pub fn trigger(view: &View) -> Vec<Op> {
+    let unasked = view.instances.keys().filter(|id| !view.triggers.contains_key(*id));
+    unasked.flat_map(|id| request(id)).collect()
+}
+
+/// An instance that has gone meanwhile would never react.
+fn request(id: &str) -> [Op; 2] {
+    [Node::Instance(id.to_owned()).exists(), Node::Trigger(id.to_owned()).create("")]
+}
+
 /// What was done, and what will come of it: sentences for people.
 ///
 /// ```

@@ -1,6 +1,9 @@
 //! What operators see and what comes of their commands, for fleets that are set up by hand, at times that are
 //! set by hand.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::needless_pass_by_value, reason = "an expectation is written where it is used")]
+
 use elasticjob_core::event::{Event, Skip, Source};
 use elasticjob_core::node::Node;
 use elasticjob_core::ops::act::{self, Part};
@@ -48,7 +51,7 @@ impl Job {
 
     /// The same, with two instances that own two shards each.
     fn at_work() -> Job {
-        let owner = |item: u32| Node::Owner(item).create(if item % 2 == 0 { A } else { B });
+        let owner = |item: u32| Node::Owner(item).create(if item.is_multiple_of(2) { A } else { B });
         Job::new().joined(A).joined(B).with([Node::Leader.create(A)]).with((0..4).map(owner))
     }
 

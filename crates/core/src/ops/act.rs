@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::config::Paused;
 use super::words::shards;
-use super::{Act, Done, JobTree, Refusal};
+use super::{Act, Done, JobTree, Refusal, request};
 use crate::node::Node;
 use crate::tree::Op;
 use crate::view::{DISABLED, ENABLED, keeps_cursors};
@@ -60,9 +60,8 @@ pub fn trigger(tree: &JobTree, instance: Option<&str>) -> Result<Act, Refusal> {
             act.then(format!("{id} had been asked already, and has not begun yet"));
             continue;
         }
-        // An instance that has gone meanwhile would never react.
-        act.ops.push(Node::Instance(id.clone()).exists());
-        act.add(Node::Trigger(id.clone()).create(""), format!("{id} is asked to run"));
+        act.ops.extend(request(id));
+        act.done.changes.push(format!("{id} is asked to run"));
         act.then(what_a_trigger_causes(tree, id));
     }
     Ok(act)
