@@ -10,7 +10,7 @@ use crate::time;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The expression, in Quartz's dialect: second minute hour day-of-month month day-of-week [year]
+    /// The expression, in Quartz's dialect: second minute hour day-of-month month day-of-week, and a year if need be
     expression: String,
     /// The zone it is read in [default: that of this machine]
     #[arg(long, value_name = "ZONE")]

@@ -32,7 +32,7 @@ use screen::Screen;
 
 /// Distributed periodic jobs without a scheduling centre.
 #[derive(Debug, Parser)]
-#[command(name = "elasticjob", version, about, arg_required_else_help = true, after_help = AFTER_HELP)]
+#[command(name = "elasticjob", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     place: Place,

@@ -118,8 +118,12 @@ impl JobTree {
 
     /// How many items there are; if the settings cannot be read, those that have nodes.
     fn total(&self) -> u32 {
-        let known = || self.view.items.keys().next_back().map_or(0, |last| last + 1);
-        self.spec().map_or_else(|_| known(), |spec| spec.sharding_total_count)
+        self.total_by(self.spec().ok().as_ref())
+    }
+
+    fn total_by(&self, spec: Option<&JobSpec>) -> u32 {
+        let known = || self.view.items.keys().next_back().map_or(0, |last| last.saturating_add(1));
+        spec.map_or_else(known, |spec| spec.sharding_total_count)
     }
 
     fn instances_of(&self, ip: &str) -> impl Iterator<Item = &String> {

@@ -281,6 +281,8 @@ fn settings_that_cannot_be_read_can_be_put_right() {
     job.commit(&[Node::Config.set("shardingTotalCount: many\n")]);
     assert_eq!(JobSummary::of(&job.look()).shards, 4); // As many as there are nodes for.
     assert!(JobSummary::of(&job.look()).problem.is_some());
+    job.commit(&[Node::Misfire(u32::MAX).create("")]);
+    assert_eq!(ask::shards(&job.look()).len(), 5); // And not four thousand million.
     let read = config::stored(&job.look()).unwrap();
     job.commit(&config::update(&job.look(), &read, &good, job.now, &Zone::UTC).unwrap().ops);
     assert_eq!(JobSummary::of(&job.look()).problem, None);

@@ -183,7 +183,10 @@ impl Ops {
             let outcome = match deed {
                 ServerDeed::Disable => self.disable(job, &part).await,
                 ServerDeed::Enable => self.enable(job, &part).await,
-                ServerDeed::Shutdown => self.shutdown(job, &part).await,
+                ServerDeed::Shutdown => match self.shutdown(job, &part).await {
+                    Err(OpsError::Refused { refusal: Refusal::NoInstances, .. }) => Ok(Done::default()),
+                    outcome => outcome,
+                },
                 ServerDeed::Remove => self.remove_server(job, ip).await,
             };
             outcomes.insert(job.to_owned(), outcome);

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::JobTree;
 use super::config::Paused;
 use crate::node::Node;
-use crate::spec::JobSpec;
+use crate::spec::{JobSpec, SHARDS_MAX};
 use crate::view::{DISABLED, keeps_cursors};
 
 /// The state of a job, as Java's consoles name it.
@@ -107,7 +107,7 @@ impl JobSummary {
             name: tree.name.clone(),
             status: status(tree),
             instances: tree.view.instances.len(),
-            shards: tree.total(),
+            shards: tree.total_by(spec.as_ref().ok()),
             problem: spec.as_ref().err().map(ToString::to_string),
             paused: spec.as_ref().ok().and_then(Paused::of),
             cron: spec.as_ref().ok().and_then(|it| it.cron.clone()).filter(|it| !it.trim().is_empty()),
@@ -223,10 +223,13 @@ pub struct ShardInfo {
 
 /// The shards of a job, those without an owner included, and those with nodes beyond the job's number.
 pub fn shards(tree: &JobTree) -> Vec<ShardInfo> {
-    let total = tree.total();
-    let parameters = tree.spec().ok().and_then(|it| it.item_parameters().ok()).unwrap_or_default();
-    let beyond = tree.view.items.range(total..).map(|(item, _)| *item);
-    (0..total).chain(beyond).map(|item| shard(tree, item, &parameters, item >= total)).collect()
+    let spec = tree.spec().ok();
+    let total = tree.total_by(spec.as_ref());
+    let parameters = spec.as_ref().and_then(|it| it.item_parameters().ok()).unwrap_or_default();
+    // A number that cannot be meant must not be counted up to.
+    let listed = spec.map_or(0, |it| it.sharding_total_count).min(SHARDS_MAX);
+    let beyond = tree.view.items.range(listed..).map(|(item, _)| *item);
+    (0..listed).chain(beyond).map(|item| shard(tree, item, &parameters, item >= total)).collect()
 }
 
 fn shard(tree: &JobTree, item: u32, parameters: &BTreeMap<u32, String>, surplus: bool) -> ShardInfo {

@@ -64,6 +64,16 @@ pub struct Explanation {
 }
 
 /// What is asked, and what is known besides the tree.
+///
+/// ```
+/// use elasticjob_core::ops::explain::Question;
+/// use elasticjob_cron::Zone;
+/// use jiff::Timestamp;
+///
+/// let now: Timestamp = "2026-11-15T02:10:00Z".parse().unwrap();
+/// let why_not_at_two = Question { at: "2026-11-15T02:00:00Z".parse().unwrap(), now, zone: &Zone::UTC, past: &[] };
+/// assert!(why_not_at_two.at < why_not_at_two.now);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The last fire up to this instant is meant; the next one, if the instant is yet to come.

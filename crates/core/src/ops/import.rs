@@ -66,11 +66,7 @@ impl Import {
 
     /// The transaction that makes the job where there is none.
     pub fn create(&self) -> Vec<Op> {
-        let op = |(path, data): &(String, String)| match Node::parse(path) {
-            Node::Root => Node::Root.create(data.clone()),
-            node => node.create(data.clone()),
-        };
-        self.nodes.iter().map(op).collect()
+        self.nodes.iter().map(|(path, data)| Node::parse(path).create(data.clone())).collect()
     }
 
     /// The transaction that puts the job in the place of the old one.

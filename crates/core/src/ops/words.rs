@@ -81,6 +81,9 @@ pub fn near<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<Str
     found.into_iter().take(3).map(|(_, it)| it.to_owned()).collect()
 }
 
+/// Texts that differ in more lines than this by this are not compared line by line.
+const DIFF_MAX: usize = 1_000_000;
+
 /// How many letters to change, drop, insert or swap with their neighbour.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
@@ -109,6 +112,14 @@ fn distance(a: &str, b: &str) -> usize {
 /// ```
 pub fn diff(before: &str, after: &str) -> Vec<String> {
     let (a, b): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[same..], &b[same..]);
+    let same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[..a.len() - same], &b[..b.len() - same]);
+    if a.len().saturating_mul(b.len()) > DIFF_MAX {
+        let (gone, new) = (a.iter().map(|it| format!("- {it}")), b.iter().map(|it| format!("+ {it}")));
+        return gone.chain(new).collect();
+    }
     // Lengths of the longest common sequences of what follows.
     let mut common = vec![vec![0_usize; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
@@ -156,6 +167,9 @@ mod tests {
     fn a_difference_leaves_out_what_is_common() {
         assert!(diff("a\nb", "a\nb\n").is_empty());
         assert_eq!(diff("", "x"), ["+ x"]);
+        let long = |start: usize| (start..start + 2000).map(|it| format!("{it}\n")).collect::<String>();
+        assert_eq!(diff(&long(0), &long(2000)).len(), 4000);
+        assert_eq!(diff(&long(0), &format!("{}x\n", long(0))), ["+ x"]);
         assert_eq!(diff("cron: 1\nn: 2\n", "cron: 3\nm: 9\nn: 2\n"), ["- cron: 1", "+ cron: 3", "+ m: 9"]);
     }
 }
