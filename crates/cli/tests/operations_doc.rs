@@ -60,8 +60,8 @@ fn fleet(name: &str) -> Store {
                     ("/sharding/1/running", B),
                     ("/sharding/1/misfire", &soon),
                     ("/sharding/1/cursor", &late),
-                    ("/sharding/0/cursor", &ms(-20)),
-                    ("/sharding/2/cursor", &ms(-20)),
+                    ("/sharding/0/cursor", &ms(-25)),
+                    ("/sharding/2/cursor", &ms(-25)),
                 ],
             );
             let_a_fire_pass(3);

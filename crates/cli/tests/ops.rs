@@ -910,6 +910,26 @@ fn a_dump_masks_addresses_as_a_whole() {
 }
 
 #[test]
+fn a_dump_comes_from_the_port_of_a_process_too() {
+    use elasticjob::ops::{DumpPort, Ops};
+    let store = fleet();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let port = runtime.block_on(async {
+        let ops = Ops::connect(store.url()).await.unwrap();
+        DumpPort::open(0, ops).await.unwrap()
+    });
+    let from = port.address().to_string();
+    // The registry is in use; only the port is asked.
+    let (code, out, words) = store.run(&["job", "dump", "hourly", "--from", &from]);
+    assert!(code == 0 && out.contains("/hourly/servers/ip1 | DISABLED\n"), "{out}{words}");
+    let (code, _, words) = store.run(&["job", "dump", "daily", "--from", &from]);
+    assert_eq!((code, words), (3, format!("error: the process at {from} knows no job `daily`\n")));
+    drop((port, runtime));
+    let (code, _, words) = store.run(&["job", "dump", "hourly", "--from", &from]);
+    assert!(code == 4 && words.contains("does not answer"), "{words}");
+}
+
+#[test]
 fn a_check_says_what_is_wrong_and_what_to_do() {
     let store = fleet();
     check(
@@ -938,6 +958,63 @@ fn a_check_says_what_is_wrong_and_what_to_do() {
         &["check", "nightly", "--json"],
         expect![[r#"
         []
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_left_of_a_job_is_seen_and_what_never_was_one_is_not() {
+    let store = Store::new();
+    store.write("left", &[("/servers/10.0.0.1", "ENABLED"), ("/sharding/0/instance", A)]);
+    store.write("lost+found", &[("/other", "x")]);
+    check(
+        &store,
+        &["jobs"],
+        expect![[r#"
+        JOB   STATUS   CRON  SHARDS  INSTANCES  DESCRIPTION
+        left  CRASHED  -     1       0          it has no configuration: start a worker that has the job, or remove what is left of it
+    "#]],
+    );
+    check(
+        &store,
+        &["check"],
+        expect![[r#"
+        PROBLEM  left: it has no configuration: start a worker that has the job, or remove what is left of it
+        PROBLEM  left: no instance is there: nothing of it runs
+                 do: start a worker that has the job
+        ! 2 problems
+        exit 1
+    "#]],
+    );
+    check(
+        &store,
+        &["job", "trigger", "left"],
+        expect![[r#"
+        ! error: job `left`: no instance of it is there: start a worker that has the job
+        exit 3
+    "#]],
+    );
+    check(
+        &store,
+        &["job", "edit", "left"],
+        expect![[r#"
+        ! error: job `left`: it has no configuration: start a worker that has the job, or remove what is left of it
+        exit 3
+    "#]],
+    );
+    check(
+        &store,
+        &["explain", "left"],
+        expect![[r#"
+        ! error: job `left`: it has no configuration: start a worker that has the job, or remove what is left of it
+        exit 3
+    "#]],
+    );
+    check(
+        &store,
+        &["job", "remove", "left", "--yes"],
+        expect![[r#"
+        job left is removed, with 6 node(s)
     "#]],
     );
 }

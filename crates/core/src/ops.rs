@@ -70,6 +70,11 @@ impl JobTree {
         !self.entries.is_empty()
     }
 
+    /// Whether it is a job, or what is left of one: a node that has nothing of a job is somebody else's.
+    pub fn is_job(&self) -> bool {
+        self.view != View { class: self.view.class.clone(), ..View::default() }
+    }
+
     /// Every node, in the order of the paths.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.entries.values()

@@ -322,12 +322,12 @@ impl Ops {
         Ok(JobTree::new(job, self.session.read(&root(job)).await?))
     }
 
-    /// Everything that is a job, or was one: what has neither settings nor instances is something else's.
+    /// Everything that is a job, or what is left of one.
     async fn trees(&self) -> Result<Vec<JobTree>, OpsError> {
         let names = self.session.children("").await?;
         let reads = stream::iter(names).map(|name| async move { self.read(&name).await });
         let mut trees: Vec<JobTree> = reads.buffer_unordered(READS_AT_ONCE).try_collect().await?;
-        trees.retain(|it| it.view.config.is_some() || !it.view.instances.is_empty());
+        trees.retain(JobTree::is_job);
         trees.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(trees)
     }
