@@ -88,14 +88,9 @@ pub enum Error {
     /// This host has no address to go by.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The registry did not do what was asked.
-    #[error("job `{job}`: {error}")]
-    Commit {
-        /// The job.
-        job: String,
-        /// Why.
-        error: crate::registry::CommitError,
-    },
+    /// What was asked of a job was not done.
+    #[error(transparent)]
+    Ops(#[from] crate::ops::OpsError),
     /// The registry is not connected at the moment.
     #[error("the registry is not connected at the moment: try again when it is")]
     Disconnected,

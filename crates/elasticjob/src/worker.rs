@@ -21,7 +21,7 @@ use crate::executor::Executor;
 use crate::host::{self, Preference};
 use crate::job::Job;
 use crate::link::{self, Link};
-use crate::ops;
+use crate::ops::Ops;
 use crate::recorder::{Recorder, Records};
 use crate::registry::{self, Registry};
 
@@ -374,7 +374,8 @@ impl RunningWorker {
             return Err(Error::UnknownJob { job: job.to_owned(), known: known.join(", ") });
         }
         let connection = self.shared.link.current().ok_or(Error::Disconnected)?;
-        ops::trigger(connection.session.as_ref(), job).await
+        Ops::over(connection.session).trigger(job, None).await?;
+        Ok(())
     }
 
     /// Stops firing, lets running shards end, cancels those that do not in time, and leaves the registry clean.
