@@ -113,6 +113,8 @@ mutants! {
     AwaitUnknown,
     /// A refused transaction is waited for, for ever.
     AwaitRefused,
+    /// A mirror that does not follow an item is believed about it.
+    TrustNarrowMirror,
     /// A view read anew forgets what is under way.
     ForgetPending,
     /// A changed configuration is not read.
