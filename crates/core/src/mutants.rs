@@ -29,6 +29,8 @@ mutants! {
     MoveRunningItems,
     /// One endless item keeps all others from being moved.
     NoPatience,
+    /// Each endless item costs a wait of its own.
+    WaitForEach,
     /// Moving an item forgets which of its fires are settled.
     DropCursor,
     /// The assignment is made anew though it fits.
