@@ -29,6 +29,8 @@ mutants! {
     MoveRunningItems,
     /// One endless item keeps all others from being moved.
     NoPatience,
+    /// Each endless item costs a wait of its own.
+    WaitForEach,
     /// Moving an item forgets which of its fires are settled.
     DropCursor,
     /// The assignment is made anew though it fits.
@@ -113,6 +115,8 @@ mutants! {
     AwaitUnknown,
     /// A refused transaction is waited for, for ever.
     AwaitRefused,
+    /// A mirror that does not follow an item is believed about it.
+    TrustNarrowMirror,
     /// A view read anew forgets what is under way.
     ForgetPending,
     /// A changed configuration is not read.

@@ -8,7 +8,7 @@ use elasticjob_core::mutants::{Mutant, plant};
 use crate::runner::judge;
 
 /// Seeds that a bug may hide in at most.
-pub const SEEDS_MAX: u64 = 20_000;
+pub const SEEDS_MAX: u64 = 6_000;
 
 /// Where the hunts begin.
 const HUNTS: [u64; 3] = [0, 1_000_000, 2_000_000];

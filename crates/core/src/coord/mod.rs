@@ -814,20 +814,32 @@ impl Coordinator {
     fn look_at_patience(&mut self) {
         let Some(at) = self.standpoint() else { return };
         let gave_up: BTreeSet<u32> = at.gave_up.iter().copied().filter(|item| at.is_busy(*item)).collect();
-        let busy: BTreeSet<u32> = match at.leads() && at.view.necessary {
-            true => sharding::gap(&at).items().filter(|item| at.is_busy(*item)).collect(),
-            false => BTreeSet::new(),
-        };
         self.gave_up = gave_up;
+        let mut busy = self.in_the_way();
         if busy.is_empty() {
             self.waiting_since = None;
             return;
         }
         let since = *self.waiting_since.get_or_insert(self.now.mono);
-        if self.now.mono.saturating_sub(since) >= PATIENCE && !on(Mutant::NoPatience) {
-            self.gave_up.extend(busy);
-            self.waiting_since = None;
+        if self.now.mono.saturating_sub(since) < PATIENCE || on(Mutant::NoPatience) {
+            return;
         }
+        // What is done without some of them may need others: all of that is given up at once, each after the
+        // other would cost another wait. Ends, as there are only so many items.
+        while !busy.is_empty() {
+            self.gave_up.extend(busy);
+            busy = if on(Mutant::WaitForEach) { BTreeSet::new() } else { self.in_the_way() };
+        }
+        self.waiting_since = None;
+    }
+
+    /// As leader: items that run and would have to move.
+    fn in_the_way(&self) -> BTreeSet<u32> {
+        let Some(at) = self.standpoint().filter(|at| at.leads() && at.view.necessary) else {
+            return BTreeSet::new();
+        };
+        let gap = sharding::gap(&at);
+        gap.items().filter(|item| at.is_busy(*item)).collect()
     }
 
     fn tell_items(&mut self, out: &mut Vec<Effect>) {

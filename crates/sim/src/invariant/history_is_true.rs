@@ -92,7 +92,7 @@ fn skipped(case: &Case<'_>, number: usize, job: &JobCase<'_>, say: &mut impl FnM
         let ran = job.runs.iter().find(|it| {
             it.nominal == Some(*nominal)
                 && items.contains(&it.item)
-                && case.is_monitored(number, it.started)
+                && case.is_monitored_between(number, it.started.min(*at), it.started.max(*at))
                 && !job.removed_between(it.started.min(*at), it.started.max(*at))
                 && !job.lost_item_between(it.item, it.started.min(*at), it.started.max(*at))
         });

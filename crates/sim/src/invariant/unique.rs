@@ -44,6 +44,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             if let Some((before, at)) = before.filter(|it| it.0 >= nominal)
                 && !job.removed_between(at.saturating_sub(news), run.started)
                 && !job.lost_item_between(run.item, at, run.started)
+                && case.is_monitored_between(number, at, run.started)
             {
                 let what = format!(
                     "job {number}: item {} of {} started for {nominal} after {before} (run {})",
