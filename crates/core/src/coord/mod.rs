@@ -8,6 +8,7 @@
 //! on, so a lost answer, a duplicate, a conflict and a reconnect are one case: look again. And there is one
 //! transaction per concern under way, so no rule reacts to its own unfinished work.
 
+mod clock;
 mod election;
 mod failover;
 mod misfire;
@@ -15,23 +16,24 @@ mod presence;
 mod run;
 mod sharding;
 mod standpoint;
+mod terms;
 mod trigger;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use elasticjob_cron::Zone;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::event::{Event, Outcome, Skip, Source, StopReason};
+use crate::event::{Event, Outcome, Source, StopReason};
 use crate::mutants::{Mutant, on};
 use crate::plan::Plan;
 use crate::spec::JobSpec;
 use crate::strategy::Strategies;
-use crate::tree::{Change, Entry, Op, Stat, Zxid};
+use crate::tree::{Entry, Op, Stat};
 use crate::view::{DISABLED, ENABLED, View, ip_of};
 pub use run::{Asked, Round, Run};
 use standpoint::Standpoint;
+pub use terms::{Effect, Focus, Input, Local, Now, Order, OrderItem, Slot, Verdict, Wakeup};
 
 /// Items that one transaction deals with. More are done in several, so that none grows beyond what a
 /// registry takes.
@@ -42,197 +44,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A clock that goes back by more was wrong before; by less, its fires are settled already.
 const CLOCK_TRUST: SignedDuration = SignedDuration::from_hours(1);
-
-/// The time, as the driver sees it: schedules follow the wall clock, waits follow one that never jumps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Now {
-    /// The time of day.
-    pub wall: Timestamp,
-    /// Time since some fixed moment.
-    pub mono: Duration,
-}
-
-/// When [`Coordinator::step`] wants to be called again, if nothing else happens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wakeup {
-    /// At this time of day.
-    pub wall: Option<Timestamp>,
-    /// Or at this moment.
-    pub mono: Option<Duration>,
-}
-
-/// The job as this program knows it.
-#[derive(Clone, Debug)]
-pub struct Local {
-    /// Its configuration. The registry's is used instead if it has one, unless this one says `overwrite`.
-    pub spec: JobSpec,
-    /// What tells this job from another of the same name; empty accepts any.
-    pub class: String,
-    /// Where its schedule lives if the configuration does not say.
-    pub zone: Zone,
-}
-
-/// The items whose nodes a mirror follows. Everything else, and who owns which item, it always follows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Focus {
-    /// All of them: what a leader needs.
-    Everything,
-    /// These: what others need. They are not told of each other's runs.
-    Items(BTreeSet<u32>),
-}
-
-impl Focus {
-    /// Whether the item's nodes are followed.
-    pub fn covers(&self, item: u32) -> bool {
-        match self {
-            Focus::Everything => true,
-            Focus::Items(items) => items.contains(&item),
-        }
-    }
-}
-
-/// What the world tells the coordinator.
-#[derive(Clone, Debug)]
-pub enum Input {
-    /// What the mirror follows from now on; it has told all there is to tell about that. Without this, it
-    /// follows everything.
-    Sees(Focus),
-    /// A session stands, and this is the whole subtree.
-    Connected {
-        /// Our instance id in this session.
-        me: String,
-        /// All nodes.
-        nodes: Vec<Entry>,
-        /// The session is the one that stood before.
-        same_session: bool,
-    },
-    /// The connection is gone. What the registry says is unknown.
-    Suspended,
-    /// The session may be over by now: others may run our items.
-    Distrusted,
-    /// The subtree changed.
-    Changed(Vec<Change>),
-    /// A transaction is done with. The changes that decided its fate were told before.
-    Settled(Slot, Verdict),
-    /// An item ended.
-    ItemFinished {
-        /// The round it belonged to.
-        round: u64,
-        /// The item.
-        item: u32,
-        /// How.
-        outcome: Outcome,
-    },
-    /// Finish what runs, and leave. What still runs after the grace is told to stop.
-    Leave {
-        /// How long running items may go on.
-        grace: Duration,
-    },
-    /// Time has passed.
-    Tick,
-}
-
-/// What became of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Done.
-    Done,
-    /// Refused: the registry was not as we thought.
-    Refused,
-    /// Nobody knows.
-    Unknown,
-}
-
-/// What the coordinator wants done. Whatever comes of it comes back as an [`Input`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Commit these, all or nothing, and answer [`Input::Settled`].
-    Commit {
-        /// The concern.
-        slot: Slot,
-        /// The transaction.
-        ops: Vec<Op>,
-    },
-    /// Run these items, and answer [`Input::ItemFinished`] for each.
-    Run(Order),
-    /// Tell the items of this round that they should end after what they are at.
-    Yield {
-        /// The round.
-        round: u64,
-    },
-    /// Tell the items of this round to end now.
-    Cancel {
-        /// The round.
-        round: u64,
-    },
-    /// Read the subtree anew, and answer [`Input::Connected`].
-    Resync,
-    /// Something worth recording.
-    Record(Event),
-    /// This job is over here. No more inputs are expected.
-    Stop(StopReason),
-}
-
-/// A round to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// Counts the rounds of this process.
-    pub round: u64,
-    /// Unique for each round, in Java's five parts.
-    pub task_id: String,
-    /// Why it runs.
-    pub source: Source,
-    /// The fire it stands for.
-    pub nominal: Option<Timestamp>,
-    /// How many earlier fires it makes up for.
-    pub merged: u64,
-    /// The job's number of items.
-    pub total: u32,
-    /// The job's parameter.
-    pub job_parameter: String,
-    /// What to run.
-    pub items: Vec<OrderItem>,
-}
-
-/// One item of a round.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderItem {
-    /// Its number.
-    pub item: u32,
-    /// Its parameter.
-    pub parameter: Option<String>,
-    /// Its fencing token: greater than that of any earlier run of this item.
-    pub token: Zxid,
-}
-
-/// A concern that may have one transaction under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Slot {
-    /// The job's document.
-    SetUp,
-    /// Being registered.
-    Presence,
-    /// Leading.
-    Election,
-    /// As leader: asking for a new assignment.
-    Reshard,
-    /// As leader: making it.
-    Assign,
-    /// As leader: marks of the dead.
-    Crashed,
-    /// As leader: marks that the configuration no longer wants.
-    Forget,
-    /// As leader: requests to the dead.
-    Orphans,
-    /// Marks of ours without a run.
-    Leftovers,
-    /// Taking over an item.
-    Takeover,
-    /// Missed fires.
-    Misfire,
-    /// The current round.
-    Run,
-}
 
 const LEADER_SLOTS: [Slot; 5] = [Slot::Reshard, Slot::Assign, Slot::Crashed, Slot::Forget, Slot::Orphans];
 
@@ -594,86 +405,6 @@ impl Coordinator {
                 self.ever_registered = true;
                 self.start_watching();
             }
-        }
-    }
-
-    // ---- The clock ----
-
-    /// From now on fires are ours to notice. One that has just passed may have fallen between two owners: the
-    /// cursors of the items that we get will tell.
-    fn start_watching(&mut self) {
-        self.watching_since =
-            Some(self.now.wall.saturating_sub(misfire::LATE_START).unwrap_or(self.now.wall));
-        self.passed = self.last_fire().filter(|at| since(*at, self.now.wall) <= misfire::LATE_START);
-        self.arm();
-    }
-
-    fn arm(&mut self) {
-        let schedule = self.plan.as_ref().and_then(|it| it.schedule.as_ref());
-        let from = self.passed.map_or(self.now.wall, |passed| passed.max(self.now.wall));
-        self.next_fire = schedule.and_then(|it| it.next_after(from));
-    }
-
-    /// Fires that it passed before are settled, unless it was absurdly wrong. It fires next after those, and not
-    /// only when it is back where it was.
-    fn clock_went_back(&mut self) {
-        if self.passed.is_some_and(|at| since(self.now.wall, at) > CLOCK_TRUST) {
-            (self.passed, self.due, self.overran) = (None, None, false);
-        }
-        if self.next_fire.is_some() {
-            self.arm();
-        }
-    }
-
-    /// The last fire up to now.
-    fn last_fire(&self) -> Option<Timestamp> {
-        let schedule = self.plan.as_ref()?.schedule.as_ref()?;
-        schedule.previous_before(self.now.wall.checked_add(SignedDuration::from_nanos(1)).ok()?)
-    }
-
-    fn look_at_clock(&mut self, out: &mut Vec<Effect>) {
-        if self.next_fire.is_some_and(|at| at <= self.now.wall)
-            && let Some(fire) = self.last_fire()
-        {
-            self.arm();
-            if on(Mutant::LoseOverrun) && matches!(self.run, Run::Running { .. }) {
-                return;
-            }
-            self.passed = Some(fire);
-            self.fire(fire, out);
-        }
-        self.drop_stale_fire(out);
-    }
-
-    fn fire(&mut self, fire: Timestamp, out: &mut Vec<Effect>) {
-        match &mut self.run {
-            _ if self.leaving.is_some() => {} // Our successors will find the items behind.
-            Run::Sharding { source: Source::Schedule | Source::Misfire, nominal } => *nominal = Some(fire),
-            Run::Idle | Run::Sharding { .. } | Run::Completing { .. } => self.due = Some(fire),
-            Run::Beginning { .. } | Run::Running { .. } => {
-                self.overran = true;
-                let unmonitored =
-                    self.plan.as_ref().filter(|it| !it.spec.monitor_execution && !it.spec.misfire);
-                if unmonitored.is_some() {
-                    let items = BTreeSet::new();
-                    out.push(Effect::Record(Event::Skipped {
-                        nominal: Some(fire),
-                        items,
-                        why: Skip::Overrun,
-                    }));
-                }
-            }
-        }
-    }
-
-    /// A fire that waited for a connection too long is missed, if the job does not make up for misfires.
-    fn drop_stale_fire(&mut self, out: &mut Vec<Effect>) {
-        let makes_up = self.plan.as_ref().is_some_and(|it| it.spec.misfire);
-        if let Some(due) = self.due.filter(|at| !makes_up && since(*at, self.now.wall) > misfire::LATE_START)
-        {
-            self.due = None;
-            let items = BTreeSet::new();
-            out.push(Effect::Record(Event::Skipped { nominal: Some(due), items, why: Skip::TooLate }));
         }
     }
 
