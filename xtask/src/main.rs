@@ -1,3 +1,83 @@
-//! House keeping: `cargo xtask test | verify | fix`.
+//! House keeping.
+//!
+//! `cargo xtask test` is everything that must hold before a change lands; continuous integration runs it and
+//! nothing else. `verify` is its part without tests. Neither changes a file. `fix` does.
 
-fn main() {}
+mod sh;
+mod tidy;
+mod tools;
+
+use anyhow::{Result, bail};
+use sh::{cargo, cargo_env};
+
+const USAGE: &str = "usage: cargo xtask <command>
+
+  test      everything: verify, all tests, examples, ten thousand simulated clusters
+  verify    formatting, lints, documentation, dependencies, tidiness; changes nothing
+  fix       format, and apply what the lints suggest
+  sim       simulate clusters: --seeds N --first S | --reproduce SEED | --mutants | --report FILE
+  hello     run examples/hello.yaml";
+
+/// Seeds that every change is tried with.
+const SEEDS: &str = "10000";
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rest: Vec<&str> = arguments.iter().skip(1).map(String::as_str).collect();
+    match arguments.first().map(String::as_str) {
+        Some("test") => test(),
+        Some("verify") => verify(),
+        Some("fix") => fix(),
+        Some("sim") => sim(&rest),
+        Some("hello") => cargo(&["run", "--package", "elasticjob-cli", "--", "run", "examples/hello.yaml"]),
+        Some(unknown) => bail!("unknown command `{unknown}`\n\n{USAGE}"),
+        None => {
+            println!("{USAGE}");
+            Ok(())
+        }
+    }
+}
+
+fn test() -> Result<()> {
+    verify()?;
+    cargo(&["test", "--workspace", "--all-features", "--all-targets", "--no-fail-fast"])?;
+    cargo(&["test", "--workspace", "--all-features", "--doc"])?;
+    for example in ["failover", "dataflow"] {
+        cargo(&["run", "--quiet", "--package", "elasticjob", "--example", example])?;
+    }
+    sim(&["--seeds", SEEDS])
+}
+
+fn verify() -> Result<()> {
+    tidy::check()?;
+    cargo(&["fmt", "--all", "--check"])?;
+    for features in [&["--no-default-features"][..], &[], &["--all-features"]] {
+        let lint = ["clippy", "--workspace", "--all-targets"];
+        cargo(&[&lint, features, &["--", "--deny", "warnings"]].concat())?;
+    }
+    let warnings = [("RUSTDOCFLAGS", "--deny warnings")];
+    cargo_env(&["doc", "--workspace", "--all-features", "--no-deps"], &warnings)?;
+    tools::cargo_deny()
+}
+
+fn fix() -> Result<()> {
+    let lint = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+        "--fix",
+        "--allow-dirty",
+        "--allow-staged",
+    ];
+    cargo(&lint)?;
+    cargo(&["fmt", "--all"])
+}
+
+fn sim(arguments: &[&str]) -> Result<()> {
+    let run =
+        ["run", "--quiet", "--profile", "sim", "--package", "elasticjob-sim", "--features", "mutants", "--"];
+    let plain = ["run", "--quiet", "--profile", "sim", "--package", "elasticjob-sim", "--"];
+    let mutants = arguments.contains(&"--mutants");
+    cargo(&[if mutants { &run[..] } else { &plain[..] }, arguments].concat())
+}

@@ -102,11 +102,11 @@ pub const SINGLE_SHARDING_BALANCE: &str = "SINGLE_SHARDING_BALANCE";
 /// assert!(strategies.find(None).is_some(), "no name means AVG_ALLOCATION");
 /// ```
 #[derive(Clone)]
-pub struct Strategies(BTreeMap<String, Arc<dyn Strategy>>);
+pub struct Strategies(Arc<BTreeMap<String, Arc<dyn Strategy>>>);
 
 impl Default for Strategies {
     fn default() -> Strategies {
-        Strategies(BTreeMap::new())
+        Strategies(Arc::default())
             .with("AVG_ALLOCATION", Average)
             .with("ODEVITY", OddEven)
             .with("ROUND_ROBIN", RoundRobin)
@@ -119,7 +119,7 @@ impl Default for Strategies {
 impl Strategies {
     /// These, and one more.
     pub fn with(mut self, name: &str, strategy: impl Strategy + 'static) -> Strategies {
-        self.0.insert(name.to_uppercase(), Arc::new(strategy));
+        Arc::make_mut(&mut self.0).insert(name.to_uppercase(), Arc::new(strategy));
         self
     }
 

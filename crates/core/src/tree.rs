@@ -265,9 +265,9 @@ impl Tree {
     /// Names of the direct children, least first.
     pub fn children(&self, parent: &str) -> Vec<String> {
         let name = |path: &String| path[parent.len() + 1..].split('/').next().unwrap_or_default().to_owned();
-        let mut names: Vec<String> = self.below(parent).map(|(path, _)| name(path)).collect();
-        names.dedup();
-        names
+        // `/a/b-2` stands between `/a/b` and `/a/b/c`.
+        let names: BTreeSet<String> = self.below(parent).map(|(path, _)| name(path)).collect();
+        names.into_iter().collect()
     }
 
     fn below(&self, root: &str) -> impl Iterator<Item = (&String, &Node)> {
@@ -524,5 +524,6 @@ mod tests {
         assert_eq!(tree.snapshot("/job").len(), 2);
         assert!(changes.iter().all(|it| it.relative_to("/job").is_none()));
         assert_eq!(tree.children("/job"), ["a"]);
+        assert_eq!(tree.children(""), ["job", "job-2"]);
     }
 }

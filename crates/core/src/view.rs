@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::tree::{Change, Entry, Stat, Zxid};
 
@@ -50,6 +51,8 @@ pub struct Item {
     pub failovering: Option<String>,
     /// A fire was missed.
     pub misfire: bool,
+    /// Which, if whoever noted it said so: Java does not.
+    pub missed: Option<Timestamp>,
     /// It must not run.
     pub disabled: bool,
     /// The last settled fire.
@@ -92,8 +95,9 @@ pub struct View {
     pub necessary: bool,
     /// The assignment is being made.
     pub processing: bool,
-    /// All items that the registry has nodes for, also beyond the job's number of items.
-    pub items: BTreeMap<u32, Item>,
+    /// All items that the registry has nodes for, also beyond the job's number of items. Boxed, because most
+    /// jobs have few, and a map makes room for many.
+    pub items: BTreeMap<u32, Box<Item>>,
     /// Items whose runner died, waiting to be taken over.
     pub crashed: BTreeSet<u32>,
     /// Instances that are asked to run now, each with what came along.
@@ -116,7 +120,11 @@ pub struct View {
 /// assert_eq!(elasticjob_core::view::ip_of("10.0.0.1@-@4711"), "10.0.0.1");
 /// ```
 pub fn ip_of(instance: &str) -> &str {
-    instance.split_once("@-@").map_or(instance, |(ip, _)| ip)
+    // An address holds no `@`, so the first one begins the separator.
+    match instance.bytes().position(|byte| byte == b'@') {
+        Some(at) if instance[at..].starts_with("@-@") => &instance[..at],
+        Some(_) | None => instance,
+    }
 }
 
 /// Whether this is the id of a peer that keeps cursors: ours have a dot after `@-@`, Java's are a process
@@ -165,7 +173,10 @@ impl View {
             Node::Running(item) => self.item(item).running = Some(mark()),
             Node::Failover(item) => self.item(item).failover = Some(text()),
             Node::Failovering(item) => self.item(item).failovering = Some(text()),
-            Node::Misfire(item) => self.item(item).misfire = true,
+            Node::Misfire(item) => {
+                let state = self.item(item);
+                (state.misfire, state.missed) = (true, read_fire(&entry.data));
+            }
             Node::Disabled(item) => self.item(item).disabled = true,
             Node::Cursor(item) => self.item(item).cursor = Some(read_cursor(entry)),
             Node::Leader => self.leader = Some(text()),
@@ -193,7 +204,7 @@ impl View {
             Node::Running(item) => self.clear(item, |it| it.running = None),
             Node::Failover(item) => self.clear(item, |it| it.failover = None),
             Node::Failovering(item) => self.clear(item, |it| it.failovering = None),
-            Node::Misfire(item) => self.clear(item, |it| it.misfire = false),
+            Node::Misfire(item) => self.clear(item, |it| (it.misfire, it.missed) = (false, None)),
             Node::Disabled(item) => self.clear(item, |it| it.disabled = false),
             Node::Cursor(item) => self.clear(item, |it| it.cursor = None),
             Node::Leader => self.leader = None,
@@ -217,13 +228,16 @@ impl View {
     fn clear(&mut self, item: u32, forget: impl Fn(&mut Item)) {
         let Some(state) = self.items.get_mut(&item) else { return };
         forget(state);
-        if *state == Item::default() {
+        if **state == Item::default() {
             self.items.remove(&item);
         }
     }
 
     /// Whether the host may work. Exactly this host: `10.0.0.1` is not `10.0.0.12`.
     pub fn is_enabled(&self, ip: &str) -> bool {
+        if on(Mutant::MatchServersByPrefix) {
+            return self.servers.iter().any(|it| it.0.starts_with(ip) && it.1 == ENABLED);
+        }
         self.servers.get(ip).is_some_and(|status| status == ENABLED)
     }
 
@@ -235,8 +249,25 @@ impl View {
     /// Instances that may be given work, in the order in which Java hands them to a strategy: greatest id
     /// first.
     pub fn available(&self) -> Vec<&str> {
-        let able = |(id, has_document): &(&String, &bool)| **has_document && self.is_enabled(ip_of(id));
+        let able = |(id, has_document): &(&String, &bool)| {
+            **has_document && (self.is_enabled(ip_of(id)) || on(Mutant::AssignToDisabled))
+        };
         self.instances.iter().rev().filter(able).map(|(id, _)| id.as_str()).collect()
+    }
+
+    /// All nodes that an instance has to remove to be gone, if its session goes on without it. Marks that outlive
+    /// it are left for others to find.
+    pub fn nodes_of(&self, instance: &str) -> Vec<Node> {
+        let held = |mark: Option<&Mark>| mark.is_some_and(|it| it.ephemeral && it.by == instance);
+        let running = self.items.iter().filter(|(_, state)| held(state.running.as_ref()));
+        let mut nodes: Vec<Node> = running.map(|(item, _)| Node::Running(*item)).collect();
+        let taken = self.items.iter().filter(|(_, state)| state.failover.as_deref() == Some(instance));
+        nodes.extend(taken.map(|(item, _)| Node::Failover(*item)));
+        let places = self.lines.iter().filter(|(_, name)| name.starts_with(&ticket(instance)));
+        nodes.extend(places.map(|((latch, _), name)| Node::InLine(*latch, name.clone())));
+        nodes.extend((self.leader.as_deref() == Some(instance)).then_some(Node::Leader));
+        nodes.extend(self.is_alive(instance).then(|| Node::Instance(instance.to_owned())));
+        nodes
     }
 
     /// Who is first in line.
@@ -255,6 +286,11 @@ impl View {
     }
 }
 
+/// How the places of an instance in lines begin: Curator's spelling, with our id for its random one.
+pub(crate) fn ticket(instance: &str) -> String {
+    format!("_c_{instance}-")
+}
+
 /// The status of a host that may work.
 pub const ENABLED: &str = "ENABLED";
 /// The status of a host that must not.
@@ -265,14 +301,17 @@ fn place(latch: Latch, name: &str) -> (Latch, String) {
     (latch, name.rsplit("latch-").next().unwrap_or_default().to_owned())
 }
 
-/// A cursor is written as the milliseconds of its fire since 1970, or empty.
-pub(crate) fn write_cursor(at: Option<Timestamp>) -> String {
+/// A fire is written as its milliseconds since 1970; none is empty.
+pub(crate) fn write_fire(at: Option<Timestamp>) -> String {
     at.map_or_else(String::new, |it| it.as_millisecond().to_string())
 }
 
+fn read_fire(text: &str) -> Option<Timestamp> {
+    text.parse().ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())
+}
+
 fn read_cursor(entry: &Entry) -> Cursor {
-    let at = entry.data.parse().ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    Cursor { at, version: entry.stat.version }
+    Cursor { at: read_fire(&entry.data), version: entry.stat.version }
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Whole coordinators, told as stories: `transcripts/*.txt` hold commands and, below `----`, what happened.
 //!
-//! The registry answers at once and every member hears of everything at once; what a bad network does is the
-//! simulator's business. `UPDATE_EXPECT=1 cargo test` rewrites the answers.
+//! The registry answers at once and every member hears of everything at once, unless a story says otherwise;
+//! what a bad network does in general is the simulator's business. `UPDATE_EXPECT=1 cargo test` rewrites the
+//! answers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use elasticjob_core::node::Node;
 use elasticjob_core::ops;
 use elasticjob_core::spec::JobSpec;
 use elasticjob_core::strategy::Strategies;
-use elasticjob_core::tree::{Change, Op, SessionId, Tree};
+use elasticjob_core::tree::{Change, Kind, Op, SessionId, Tree, Zxid};
 use elasticjob_core::view::{DISABLED, ENABLED, View};
 use elasticjob_cron::Zone;
 use jiff::{SignedDuration, Timestamp};
@@ -29,12 +30,36 @@ struct Member {
     /// The connection stands.
     online: bool,
     clock_off: SignedDuration,
+    /// What the registry has told and has not arrived yet, if the way is slow.
+    held_back: Option<VecDeque<Input>>,
+    task_ids: BTreeSet<String>,
+    /// The last round whose items were told to stop.
+    cancelled: Option<u64>,
+    /// What becomes of the next transaction.
+    loses: Option<Loss>,
+    /// The sizes of its transactions since somebody asked.
+    transactions: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    /// It never arrives.
+    Request,
+    /// It is done, and nobody hears of it.
+    Reply,
 }
 
 struct World {
     tree: Tree,
     operator: SessionId,
     members: BTreeMap<String, Member>,
+    /// Peers that are no coordinators of ours: they do what the story says.
+    peers: BTreeMap<String, SessionId>,
+    /// How many transactions were sent, and what becomes of one of them.
+    sent: usize,
+    loss: Option<(usize, Loss)>,
+    /// The fencing tokens that each item has run with.
+    tokens: BTreeMap<u32, Vec<Zxid>>,
     spec: JobSpec,
     class: String,
     start: Timestamp,
@@ -57,6 +82,10 @@ impl World {
             tree,
             operator,
             members,
+            peers: BTreeMap::new(),
+            sent: 0,
+            loss: None,
+            tokens: BTreeMap::new(),
             spec,
             class,
             start,
@@ -91,10 +120,17 @@ impl World {
                 self.tell(&changes);
             }
             ["leave", name, grace] => self.step(name, Input::Leave { grace: parse_duration(grace) }),
-            ["clock", name, by] => {
-                let by = SignedDuration::try_from(parse_duration(by)).unwrap();
-                self.members.get_mut(*name).expect("a member").clock_off = by;
+            ["clock", name, by] => self.member(name).clock_off = parse_offset(by),
+            ["lag", name] => self.member(name).held_back = Some(VecDeque::new()),
+            ["catch", "up", name] => {
+                let held_back = self.member(name).held_back.take().expect("one that lags");
+                held_back.into_iter().for_each(|input| self.step(name, input));
             }
+            ["lose", "request", name] => self.member(name).loses = Some(Loss::Request),
+            ["lose", "reply", name] => self.member(name).loses = Some(Loss::Reply),
+            ["java", pid, deed @ ..] => self.java(pid, deed),
+            ["cost"] => self.show_cost(),
+            ["tokens"] => self.show_tokens(),
             ["tree"] => self.show_tree(),
             ["owners"] => self.show_owners(),
             operator => self.operate(operator),
@@ -121,14 +157,7 @@ impl World {
                 settings.iter().for_each(|it| configure(&mut spec, it));
                 vec![Node::Config.set(spec.to_yaml())]
             }
-            ["write", path, data @ ..] => {
-                let path = path.trim_end_matches('/').to_owned();
-                let data = data.join(" ").replace("\\n", "\n");
-                match self.tree.get(&format!("{ROOT}{path}")) {
-                    Some(_) => vec![Op::Set { path, data, version: None }],
-                    None => vec![Op::Create { path, data, kind: elasticjob_core::tree::Kind::Persistent }],
-                }
-            }
+            ["write", path, data @ ..] => vec![self.put(path, &data.join(" "), Kind::Persistent)],
             ["delete", path] => vec![Op::Delete { path: (*path).to_owned() }],
             ["remove"] => {
                 let paths = self.tree.snapshot(ROOT).into_iter().rev();
@@ -136,11 +165,52 @@ impl World {
             }
             unknown => panic!("unknown command: {unknown:?}"),
         };
-        let changes = self.tree.commit(self.operator, ROOT, &ops, self.now().wall);
-        match changes {
+        self.commit(self.operator, &ops);
+    }
+
+    /// A Java peer on 10.0.0.9: it is where it says it is, and writes what it would. `me` is its id.
+    fn java(&mut self, pid: &str, deed: &[&str]) {
+        let id = format!("10.0.0.9@-@{pid}");
+        let data = |words: &[&str]| words.join(" ").replace("me", &id);
+        let ops = match deed {
+            ["joins"] => {
+                self.peers.insert(id.clone(), self.tree.open_session());
+                let document = format!("jobInstanceId: {id}\nserverIp: 10.0.0.9\n");
+                let instance = Node::Instance(id.clone()).create_ephemeral(document);
+                vec![self.put("/servers/10.0.0.9", ENABLED, Kind::Persistent), instance]
+            }
+            ["dies"] => {
+                let session = self.peers.remove(&id).expect("a peer");
+                let changes = self.tree.end_session(session);
+                return self.tell(&changes);
+            }
+            ["writes", path, words @ ..] => vec![self.put(path, &data(words), Kind::Persistent)],
+            ["holds", path, words @ ..] => vec![self.put(path, &data(words), Kind::Ephemeral)],
+            ["lines", "up", "at", prefix] => vec![Op::Enqueue { prefix: (*prefix).to_owned() }],
+            ["deletes", path] => vec![Op::Delete { path: (*path).to_owned() }],
+            unknown => panic!("unknown deed: {unknown:?}"),
+        };
+        self.commit(self.peers[&id], &ops);
+    }
+
+    fn put(&self, path: &str, data: &str, kind: Kind) -> Op {
+        let path = path.trim_end_matches('/').to_owned();
+        let data = data.replace("\\n", "\n");
+        match self.tree.get(&format!("{ROOT}{path}")) {
+            Some(_) => Op::Set { path, data, version: None },
+            None => Op::Create { path, data, kind },
+        }
+    }
+
+    fn commit(&mut self, session: SessionId, ops: &[Op]) {
+        match self.tree.commit(session, ROOT, ops, self.now().wall) {
             Ok(changes) => self.tell(&changes),
             Err(error) => writeln!(self.said, "refused: {error}").unwrap(),
         }
+    }
+
+    fn member(&mut self, name: &str) -> &mut Member {
+        self.members.get_mut(name).expect("a member")
     }
 
     fn start(&mut self, name: &str) {
@@ -148,14 +218,24 @@ impl World {
             Local { spec: self.spec.clone(), class: self.class.clone(), zone: Zone::parse("UTC").unwrap() };
         let coordinator = Coordinator::new(local, Strategies::default(), self.now());
         let session = self.tree.open_session();
-        let clock_off = SignedDuration::ZERO;
-        let member = Member { coordinator, session, sessions: 1, online: true, clock_off };
+        let member = Member {
+            coordinator,
+            session,
+            sessions: 1,
+            online: true,
+            clock_off: SignedDuration::ZERO,
+            held_back: None,
+            task_ids: BTreeSet::new(),
+            cancelled: None,
+            loses: None,
+            transactions: Vec::new(),
+        };
         self.members.insert(name.to_owned(), member);
         self.connect(name, false);
     }
 
     fn connect(&mut self, name: &str, same_session: bool) {
-        let member = self.members.get_mut(name).expect("a member");
+        let member = self.member(name);
         member.online = true;
         let me = format!("{}@-@{name}.1.{}", ip(name), member.sessions);
         let nodes = self.tree.snapshot(ROOT);
@@ -163,7 +243,7 @@ impl World {
     }
 
     fn suspend(&mut self, name: &str) {
-        self.members.get_mut(name).expect("a member").online = false;
+        self.member(name).online = false;
         self.step(name, Input::Suspended);
     }
 
@@ -175,8 +255,10 @@ impl World {
 
     fn reconnect(&mut self, name: &str) {
         let session = self.tree.open_session();
-        let member = self.members.get_mut(name).expect("a member");
+        let member = self.member(name);
         (member.session, member.sessions) = (session, member.sessions + 1);
+        // What was on its way in the old session never arrives.
+        member.held_back.iter_mut().for_each(VecDeque::clear);
         self.connect(name, false);
     }
 
@@ -194,6 +276,26 @@ impl World {
             };
             let item = item.parse().unwrap();
             self.step(name, Input::ItemFinished { round, item, outcome: outcome.clone() });
+        }
+    }
+
+    /// Ends whatever runs, until nothing does.
+    fn finish_all(&mut self) {
+        self.deliver();
+        let mut rounds = 0;
+        while let Some((name, items)) =
+            self.members.iter().find_map(|(name, it)| match it.coordinator.run() {
+                Run::Running { left, .. } => Some((name.clone(), left.clone())),
+                Run::Idle | Run::Sharding { .. } | Run::Beginning { .. } | Run::Completing { .. } => None,
+            })
+        {
+            rounds += 1;
+            assert!(rounds < 100, "there is always something to do:\n{}", self.said);
+            let items: Vec<String> = items.iter().map(u32::to_string).collect();
+            let items: Vec<&str> = items.iter().map(String::as_str).collect();
+            self.finish(&name, &items, &Outcome::Succeeded);
+            self.deliver();
+            self.wake();
         }
     }
 
@@ -226,7 +328,10 @@ impl World {
 
     /// Steps everybody whose time has come, until all are at rest.
     fn wake(&mut self) {
+        let mut steps = 0;
         while self.next_wakeup().is_some_and(|at| at <= self.elapsed) {
+            steps += 1;
+            assert!(steps < 100, "somebody wakes up again and again at {}:\n{}", self.now().wall, self.said);
             for name in self.members.keys().cloned().collect::<Vec<_>>() {
                 self.step(&name, Input::Tick);
             }
@@ -241,8 +346,12 @@ impl World {
     }
 
     fn tell(&mut self, changes: &[Change]) {
+        self.tell_others(changes, "");
+    }
+
+    fn tell_others(&mut self, changes: &[Change], but: &str) {
         let relative: Vec<Change> = changes.iter().filter_map(|it| it.relative_to(ROOT)).collect();
-        for name in self.members.keys().cloned().collect::<Vec<_>>() {
+        for name in self.members.keys().filter(|it| *it != but).cloned().collect::<Vec<_>>() {
             if self.members.get(&name).is_some_and(|it| it.online) {
                 self.step(&name, Input::Changed(relative.clone()));
             }
@@ -257,6 +366,11 @@ impl World {
         let mut now = self.now();
         let mut effects = Vec::new();
         let Some(member) = self.members.get_mut(name) else { return };
+        if let Some(held_back) = &mut member.held_back
+            && matches!(input, Input::Changed(_) | Input::Settled(..) | Input::Connected { .. })
+        {
+            return held_back.push_back(input);
+        }
         now.wall += member.clock_off;
         member.coordinator.step(now, input, &mut effects);
         for effect in effects {
@@ -267,13 +381,28 @@ impl World {
     fn perform(&mut self, name: &str, effect: Effect) {
         match effect {
             Effect::Commit { slot, ops } => {
-                let member = &self.members[name];
+                let member = self.members.get_mut(name).expect("a member");
                 if !member.online {
                     return;
                 }
-                let result = self.tree.commit(member.session, ROOT, &ops, self.now().wall);
-                let verdict = if result.is_ok() { Verdict::Done } else { Verdict::Refused };
-                self.tell(&result.unwrap_or_default());
+                member.transactions.push(ops.len());
+                self.sent += 1;
+                let planned = self.loss.filter(|(number, _)| *number == self.sent).map(|it| it.1);
+                let (session, loses) = (member.session, member.loses.take().or(planned));
+                if matches!(loses, Some(Loss::Request)) {
+                    return self.step(name, Input::Settled(slot, Verdict::Unknown));
+                }
+                let result = self.tree.commit(session, ROOT, &ops, self.now().wall);
+                let verdict = match loses {
+                    Some(_) => Verdict::Unknown,
+                    None if result.is_ok() => Verdict::Done,
+                    None => Verdict::Refused,
+                };
+                let changes = result.unwrap_or_default();
+                match loses {
+                    Some(_) => self.tell_others(&changes, name), // It sees them when it looks again.
+                    None => self.tell(&changes),
+                }
                 self.step(name, Input::Settled(slot, verdict));
             }
             Effect::Run(order) => {
@@ -281,16 +410,37 @@ impl World {
                 let nominal = order.nominal.map(|at| format!(" for {}", at.strftime("%H:%M:%S")));
                 let merged = (order.merged > 0).then(|| format!(" and {} before", order.merged));
                 let (nominal, merged) = (nominal.unwrap_or_default(), merged.unwrap_or_default());
-                self.say(name, &format!("runs {items:?} ({}{nominal}{merged})", order.source));
+                let is_new = self.member(name).task_ids.insert(order.task_id);
+                assert!(is_new, "two rounds of {name} have one name");
+                let beside = self.who_else_runs(name, &items);
+                self.say(name, &format!("runs {items:?} ({}{nominal}{merged}){beside}", order.source));
+                for it in order.items {
+                    self.tokens.entry(it.item).or_default().push(it.token);
+                }
             }
             Effect::Yield { .. } => self.say(name, "tells its items to yield"),
-            Effect::Cancel { .. } => self.say(name, "cancels its items"),
+            Effect::Cancel { round } => {
+                self.member(name).cancelled = Some(round);
+                self.say(name, "cancels its items");
+            }
             Effect::Resync => self.connect(name, true),
             Effect::Record(event) => self.record(name, &event),
             Effect::Stop(reason) => {
                 self.say(name, &format!("stops: {reason}"));
             }
         }
+    }
+
+    /// Loud on purpose: what a story shows to run twice had better be meant to.
+    fn who_else_runs(&self, name: &str, items: &[u32]) -> String {
+        let runs = |it: &Member| match it.coordinator.run() {
+            Run::Running { round, left } => {
+                it.cancelled != Some(round.number) && items.iter().any(|item| left.contains(item))
+            }
+            Run::Idle | Run::Sharding { .. } | Run::Beginning { .. } | Run::Completing { .. } => false,
+        };
+        let others = self.members.iter().filter(|(other, it)| *other != name && runs(it));
+        others.map(|(other, _)| format!(" WHILE {other} STILL RUNS IT")).collect()
     }
 
     fn record(&mut self, name: &str, event: &Event) {
@@ -310,7 +460,7 @@ impl World {
             Event::Crashed { items } => self.say(name, &format!("finds {items:?} crashed")),
             Event::TookOver { item } => self.say(name, &format!("takes over {item}")),
             Event::TriggerHandedOn { items, .. } => {
-                self.say(name, &format!("hands a trigger on to {items:?}"))
+                self.say(name, &format!("hands a trigger on to {items:?}"));
             }
             Event::ItemFinished { outcome: Outcome::Failed(error), item, .. } => {
                 self.say(name, &format!("item {item} failed: {error}"));
@@ -340,6 +490,23 @@ impl World {
                 let data = entry.data.trim_end().replace('\n', " | ");
                 writeln!(self.said, "{}{ephemeral} {data}", entry.path).unwrap();
             }
+        }
+    }
+
+    /// What everybody has asked of the registry since the last time somebody looked.
+    fn show_cost(&mut self) {
+        for (name, member) in &mut self.members {
+            let sizes = std::mem::take(&mut member.transactions);
+            let most = sizes.iter().max().map(|most| format!(" of at most {most} steps"));
+            writeln!(self.said, "{name}: {} transactions{}", sizes.len(), most.unwrap_or_default()).unwrap();
+        }
+    }
+
+    fn show_tokens(&mut self) {
+        for (item, tokens) in &self.tokens {
+            let grow = tokens.is_sorted_by(|earlier, later| earlier < later);
+            let how = if grow { "each token greater than the one before" } else { "OLD TOKENS COME BACK" };
+            writeln!(self.said, "{item}: {} runs, {how}", tokens.len()).unwrap();
         }
     }
 
@@ -382,6 +549,11 @@ fn parse_duration(text: &str) -> Duration {
     Duration::from_secs_f64(seconds.parse().unwrap())
 }
 
+fn parse_offset(text: &str) -> SignedDuration {
+    let by = |text| SignedDuration::try_from(parse_duration(text)).unwrap();
+    text.strip_prefix('-').map_or_else(|| by(text), |text| -by(text))
+}
+
 /// Runs the commands of a transcript and writes what they do below them.
 fn replay(script: &str) -> String {
     let mut world = World::new();
@@ -414,5 +586,63 @@ fn the_stories_go_as_they_are_told() {
         let script = std::fs::read_to_string(&file).unwrap();
         println!("{}", file.display());
         expect_test::expect_file![file].assert_eq(&replay(&script));
+    }
+}
+
+/// What a cluster did in a life with everything in it: who joins, leaves, dies, is asked, is too slow. Returns
+/// what ran, and what the registry holds at the end.
+fn an_eventful_life(loss: Option<(usize, Loss)>) -> (Vec<String>, String, usize) {
+    let mut world = World { loss, ..World::new() };
+    let commands = "
+        job shards=4 failover=true
+        start a
+        start b
+        at 00:00:10
+        finish all
+        at 00:00:20
+        at 00:00:31
+        finish all
+        start c
+        at 00:00:40
+        crash a
+        finish all
+        trigger
+        finish all
+        set shards=3
+        at 00:00:50
+        finish all
+        leave b 30s
+        disable item 0
+        at 00:01:00
+        finish all";
+    for line in commands.lines().map(str::trim).filter(|it| !it.is_empty()) {
+        match line {
+            "finish all" => world.finish_all(),
+            line => world.command(line),
+        }
+    }
+    // Who runs what does not matter, and which of the crashed items goes first.
+    let runs = world.said.lines().filter(|it| it.contains(" runs ")).flat_map(|line| {
+        let (time, rest) = line.split_once(' ').unwrap();
+        let (items, why) = rest.split_once('[').unwrap().1.split_once(']').unwrap();
+        items.split(", ").map(|item| format!("{time} {item}{why}")).collect::<Vec<_>>()
+    });
+    let mut runs: Vec<String> = runs.collect();
+    runs.sort();
+    world.said.clear();
+    world.show_tree();
+    (runs, world.said, world.sent)
+}
+
+#[test]
+fn whichever_answer_is_lost_everything_runs_as_if_none_were() {
+    let (runs, tree, sent) = an_eventful_life(None);
+    assert!(runs.len() > 25 && sent > 50, "{} runs in {sent} transactions", runs.len());
+    for number in 1..=sent {
+        for loss in [Loss::Request, Loss::Reply] {
+            let (runs_now, tree_now, _) = an_eventful_life(Some((number, loss)));
+            assert_eq!(runs.join("\n"), runs_now.join("\n"), "{loss:?} of transaction {number} is lost");
+            assert_eq!(tree, tree_now, "{loss:?} of transaction {number} is lost");
+        }
     }
 }

@@ -2,13 +2,19 @@
 //!
 //! It is the only place that knows both the coordinator and a session.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
 use elasticjob_core::event::{Event, StopReason};
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use elasticjob_core::node::Node;
+use elasticjob_core::view::View;
+use elasticjob_cron::Schedule;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -17,16 +23,17 @@ use crate::link::{Connection, Link};
 use crate::recorder::{Record, Recorder};
 use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
 
-/// What the worker tells a driver.
-#[derive(Debug)]
-pub(crate) enum Command {
-    /// Finish what runs, and leave.
-    Leave { grace: Duration },
+/// Where a job is, for the worker.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Status {
+    pub(crate) phase: Phase,
+    /// What its clock goes by.
+    pub(crate) schedule: Option<Schedule>,
 }
 
-/// Where a job is, for the worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    #[default]
     Starting,
     Registered,
     Stopped(StopReason),
@@ -46,15 +53,20 @@ pub(crate) struct Driver {
     watch: Option<Watch>,
     /// What the watch was asked to follow last.
     focus: Option<Focus>,
-    commits: JoinSet<(u64, Slot, Result<(), CommitError>)>,
+    /// Transactions under way. They run in this task: an answer that is there at once needs no detour.
+    commits: FuturesUnordered<BoxFuture<'static, Commit>>,
     /// The mirror is to be made anew, once nothing is under way.
     resync: bool,
     distrust_at: Option<Instant>,
     clock_steps: watch::Receiver<u64>,
-    commands: mpsc::Receiver<Command>,
+    /// Set, when all jobs of the worker are to leave: how long running shards may go on.
+    leave: watch::Receiver<Option<Duration>>,
     recorder: Recorder,
     status: watch::Sender<Status>,
 }
+
+/// The session that a transaction was sent in, its concern, and what became of it.
+type Commit = (u64, Slot, Result<(), CommitError>);
 
 /// What a driver is made of.
 pub(crate) struct Parts {
@@ -64,7 +76,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) link: Link,
     pub(crate) clock_steps: watch::Receiver<u64>,
-    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) leave: watch::Receiver<Option<Duration>>,
     pub(crate) recorder: Recorder,
     pub(crate) status: watch::Sender<Status>,
 }
@@ -75,7 +87,7 @@ enum Happened {
     Watch(WatchEvent),
     Committed(u64, Slot, Result<(), CommitError>),
     Finished(Finished),
-    Command(Option<Command>),
+    Leave,
     Distrust,
     Time,
 }
@@ -94,23 +106,41 @@ impl Driver {
             known_session: 0,
             watch: None,
             focus: None,
-            commits: JoinSet::new(),
+            commits: FuturesUnordered::new(),
             resync: false,
             distrust_at: None,
             clock_steps: parts.clock_steps,
-            commands: parts.commands,
+            leave: parts.leave,
             recorder: parts.recorder,
             status: parts.status,
         }
     }
 
-    /// Runs until the job ends here.
-    pub(crate) async fn run(mut self) -> StopReason {
+    /// Runs until the job ends here. A panic, as of a user's strategy, ends this job and no other: it leaves the
+    /// registry, so that its peers do not wait for it.
+    pub(crate) async fn run(self: Box<Self>) -> StopReason {
+        let (job, root, link, status) =
+            (self.job.clone(), self.root.clone(), self.link.clone(), self.status.clone());
+        let panic = match AssertUnwindSafe(self.work()).catch_unwind().await {
+            Ok(reason) => return reason,
+            Err(panic) => crate::executor::panic_text(panic.as_ref()),
+        };
+        tracing::error!(job = &*job, "broken: {panic}");
+        if let Some(connection) = link.current() {
+            clean_up(&connection, &root).await;
+        }
+        let reason = StopReason::Broken(panic);
+        status.send_modify(|it| it.phase = Phase::Stopped(reason.clone()));
+        reason
+    }
+
+    /// Boxed, because a future holds what it takes by value twice.
+    async fn work(mut self: Box<Self>) -> StopReason {
         self.follow_link();
         loop {
             let happened = self.wait().await;
             if let Some(reason) = self.handle(happened) {
-                self.status.send_replace(Status::Stopped(reason.clone()));
+                self.status.send_modify(|it| it.phase = Phase::Stopped(reason.clone()));
                 return reason;
             }
             if self.resync && self.commits.is_empty() {
@@ -130,9 +160,9 @@ impl Driver {
                 Err(_) => std::future::pending().await, // The worker is being dropped, and this task with it.
             },
             event = next_event(self.watch.as_mut()) => Happened::Watch(event),
-            Some(Ok((session, slot, result))) = self.commits.join_next() => Happened::Committed(session, slot, result),
+            Some((session, slot, result)) = self.commits.next() => Happened::Committed(session, slot, result),
             finished = self.executor.next() => Happened::Finished(finished),
-            command = self.commands.recv() => Happened::Command(command),
+            Ok(()) = self.leave.changed() => Happened::Leave,
             () = sleep_until(distrust_at) => Happened::Distrust,
             () = sleep_until(wakeup.mono.map(|mono| self.clock.instant(mono))) => Happened::Time,
             () = sleep_for_wall(wakeup.wall, now) => Happened::Time,
@@ -149,9 +179,10 @@ impl Driver {
             Happened::Finished(Finished { round, item, outcome }) => {
                 self.step(Input::ItemFinished { round, item, outcome })
             }
-            Happened::Command(Some(Command::Leave { grace })) => self.step(Input::Leave { grace }),
-            // The worker was dropped without a word: this task will be, too.
-            Happened::Command(None) => None,
+            Happened::Leave => {
+                let grace = (*self.leave.borrow_and_update())?;
+                self.step(Input::Leave { grace })
+            }
             Happened::Distrust => {
                 self.distrust_at = None;
                 self.step(Input::Distrusted)
@@ -269,18 +300,29 @@ impl Driver {
     fn commit(&mut self, slot: Slot, ops: Vec<Op>) {
         let Some(connection) = self.connection.clone() else { return };
         let root = self.root.clone();
-        self.commits.spawn(async move {
+        self.commits.push(Box::pin(async move {
             let result = connection.session.commit(&root, ops).await;
             (connection.number, slot, result)
-        });
+        }));
     }
 
     fn record(&mut self, event: Event, now: Now) {
-        if matches!(event, Event::Registered { .. }) {
-            self.status.send_replace(Status::Registered);
+        if matches!(event, Event::Registered { .. } | Event::ConfigChanged) {
+            let schedule = self.coordinator.plan().and_then(|plan| plan.schedule.clone());
+            self.status.send_replace(Status { phase: Phase::Registered, schedule });
         }
         let next_fire = self.coordinator.next_fire();
         self.recorder.record(Record { at: now.wall, job: self.job.clone(), event, next_fire });
+    }
+}
+
+/// Removes what says that this instance takes part in the job, while its session goes on for other jobs.
+async fn clean_up(connection: &Connection, root: &str) {
+    let Ok(nodes) = connection.session.read(root).await else { return };
+    let ours = View::new(&nodes).nodes_of(&connection.id);
+    let gone: Vec<Op> = ours.iter().map(Node::delete).collect();
+    if let Err(error) = connection.session.commit(root, gone).await {
+        tracing::error!("{root} still counts this instance, until its session ends: {error}");
     }
 }
 

@@ -93,7 +93,7 @@ fn log(record: &Record) {
         Event::Stopped { reason } => tracing::info!(job, "stopped: {reason}"),
         Event::Suspended | Event::Distrusted => tracing::warn!(job, event = ?record.event, "registry lost"),
         Event::Skipped { nominal, items, why } => {
-            tracing::warn!(job, ?nominal, ?items, "fire skipped: {why}")
+            tracing::warn!(job, ?nominal, ?items, "fire skipped: {why}");
         }
         event => tracing::debug!(job, ?event, "event"),
     }

@@ -10,12 +10,12 @@ use elasticjob_core::event::StopReason;
 use elasticjob_core::plan::Plan;
 use elasticjob_core::strategy::{Strategies, Strategy};
 use elasticjob_cron::Zone;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::Clock;
-use crate::driver::{Command, Driver, Parts, Status};
+use crate::driver::{Driver, Parts, Phase, Status};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::host::{self, Preference};
@@ -200,8 +200,13 @@ impl Worker {
         for job in jobs {
             running.add(job, &self, &zone);
         }
-        running.await_registration().await?;
-        Ok(running)
+        match running.await_registration().await {
+            Ok(()) => Ok(running),
+            Err(error) => {
+                running.shutdown().await; // The jobs that could start must not seem to have crashed.
+                Err(error)
+            }
+        }
     }
 }
 
@@ -218,6 +223,30 @@ fn check_jobs(jobs: &[Job], strategies: &Strategies, zone: &Zone) -> Result<(), 
     Ok(())
 }
 
+/// A job of a running worker.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), elasticjob::Error> {
+/// use elasticjob::{Job, Shard, Worker};
+///
+/// let job = Job::simple("nightly", async |_: Shard| Ok(())).cron("0 0 2 * * ?");
+/// let worker = Worker::new("embedded://").job(job).start().await?;
+/// let state = worker.jobs().next().unwrap();
+/// assert_eq!(&*state.name, "nightly");
+/// assert!(state.next_fire.is_some());
+/// # worker.shutdown().await; Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobState {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its schedule in words; `None` if it only runs when asked.
+    pub schedule: Option<String>,
+    /// When its clock fires next.
+    pub next_fire: Option<jiff::Timestamp>,
+}
+
 /// A worker at work. Dropping it is a crash: nothing is cleaned up, and its peers wait for its session to end.
 ///
 /// ```
@@ -232,18 +261,14 @@ fn check_jobs(jobs: &[Job], strategies: &Strategies, zone: &Zone) -> Result<(), 
 /// ```
 #[must_use = "dropping a running worker is a crash; call `shutdown` instead"]
 pub struct RunningWorker {
-    jobs: BTreeMap<Arc<str>, Handle>,
+    jobs: BTreeMap<Arc<str>, watch::Receiver<Status>>,
+    leave: watch::Sender<Option<Duration>>,
     drivers: JoinSet<StopReason>,
     shared: Shared,
     recorder: Recorder,
     grace: Duration,
     cancel_grace: Duration,
     background: Vec<AbortOnDropHandle<()>>,
-}
-
-struct Handle {
-    commands: mpsc::Sender<Command>,
-    status: watch::Receiver<Status>,
 }
 
 /// What all drivers share.
@@ -272,6 +297,7 @@ impl RunningWorker {
         let spawn = |task| AbortOnDropHandle::new(task);
         RunningWorker {
             jobs: BTreeMap::new(),
+            leave: watch::Sender::new(None),
             drivers: JoinSet::new(),
             shared: Shared { link, clock, clock_steps },
             recorder: Recorder::new(),
@@ -283,8 +309,7 @@ impl RunningWorker {
 
     fn add(&mut self, job: Job, worker: &Worker, zone: &Zone) {
         let name: Arc<str> = job.name().into();
-        let (commands, inbox) = mpsc::channel(4);
-        let (status, status_reader) = watch::channel(Status::Starting);
+        let (status, status_reader) = watch::channel(Status::default());
         let Shared { link, clock, clock_steps } = self.shared.clone();
         let local = Local { spec: job.spec, class: job.class, zone: zone.clone() };
         let driver = Driver::new(Parts {
@@ -294,19 +319,19 @@ impl RunningWorker {
             clock,
             link,
             clock_steps,
-            commands: inbox,
+            leave: self.leave.subscribe(),
             recorder: self.recorder.clone(),
             status,
         });
-        self.drivers.spawn(driver.run());
-        self.jobs.insert(name, Handle { commands, status: status_reader });
+        self.drivers.spawn(Box::new(driver).run());
+        self.jobs.insert(name, status_reader);
     }
 
     async fn await_registration(&mut self) -> Result<(), Error> {
-        for (name, handle) in &mut self.jobs {
-            let settled = handle.status.wait_for(|status| *status != Status::Starting).await;
+        for (name, status) in &mut self.jobs {
+            let settled = status.wait_for(|status| status.phase != Phase::Starting).await;
             if let Ok(status) = settled
-                && let Status::Stopped(reason) = &*status
+                && let Phase::Stopped(reason) = &status.phase
             {
                 return Err(Error::Start { job: name.to_string(), reason: reason.clone() });
             }
@@ -322,6 +347,19 @@ impl RunningWorker {
     /// The names of the jobs, in order.
     pub fn job_names(&self) -> impl Iterator<Item = &str> {
         self.jobs.keys().map(|name| &**name)
+    }
+
+    /// The jobs, in the order of their names, as they are now.
+    pub fn jobs(&self) -> impl Iterator<Item = JobState> {
+        let now = self.shared.clock.now().wall;
+        self.jobs.iter().map(move |(name, status)| {
+            let status = status.borrow();
+            JobState {
+                name: name.clone(),
+                schedule: status.schedule.as_ref().map(|it| it.cron().describe()),
+                next_fire: status.schedule.as_ref().and_then(|it| it.next_after(now)),
+            }
+        })
     }
 
     /// What happens from now on.
@@ -341,10 +379,7 @@ impl RunningWorker {
 
     /// Stops firing, lets running shards end, cancels those that do not in time, and leaves the registry clean.
     pub async fn shutdown(mut self) {
-        for handle in self.jobs.values() {
-            // A job that has ended already needs no telling.
-            handle.commands.send(Command::Leave { grace: self.grace }).await.ok();
-        }
+        self.leave.send_replace(Some(self.grace));
         let limit = self.grace + self.cancel_grace + LEAVE_LIMIT;
         let drained =
             tokio::time::timeout(limit, async { while self.drivers.join_next().await.is_some() {} });
@@ -383,7 +418,15 @@ async fn watch_clock(clock: Clock, steps: watch::Sender<u64>) {
     }
 }
 
-async fn until_asked_to_end() -> Result<(), Error> {
+/// Waits until the process is asked to end: Ctrl-C, or SIGTERM.
+///
+/// ```no_run
+/// # async fn f(worker: elasticjob::RunningWorker) -> Result<(), elasticjob::Error> {
+/// elasticjob::until_asked_to_end().await?;
+/// worker.shutdown().await;
+/// # Ok(()) }
+/// ```
+pub async fn until_asked_to_end() -> Result<(), Error> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -24,6 +24,7 @@ use elasticjob_cron::Zone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::event::{Event, Outcome, Skip, Source, StopReason};
+use crate::mutants::{Mutant, on};
 use crate::plan::Plan;
 use crate::spec::JobSpec;
 use crate::strategy::Strategies;
@@ -303,14 +304,18 @@ pub struct Coordinator {
     ever_registered: bool,
     /// The status that our host had last, to restore it if it vanishes while we live.
     last_status: Option<&'static str>,
-    led: bool,
     leaving: Option<Leaving>,
     stopped: bool,
     /// Transactions under way, with what to record when they are done.
     pending: BTreeMap<Slot, Vec<Event>>,
+    /// Those of them that nobody knows the fate of.
+    unknown: BTreeSet<Slot>,
     backoff: BTreeMap<Slot, Backoff>,
     run: Run,
     next_round: u64,
+    /// What rounds are called whose items have not all ended: the name they began with, whatever our id is by
+    /// now.
+    task_ids: BTreeMap<u64, String>,
     told_to_yield: bool,
     told_to_cancel: bool,
     /// Items that still run here for an earlier session, with their round.
@@ -347,13 +352,14 @@ impl Coordinator {
             registered: false,
             ever_registered: false,
             last_status: None,
-            led: false,
             leaving: None,
             stopped: false,
             pending: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             backoff: BTreeMap::new(),
             run: Run::Idle,
             next_round: 1,
+            task_ids: BTreeMap::new(),
             told_to_yield: false,
             told_to_cancel: false,
             zombies: BTreeMap::new(),
@@ -373,7 +379,11 @@ impl Coordinator {
         if self.stopped {
             return;
         }
+        let went_back = now.wall < self.now.wall;
         self.now = now;
+        if went_back && !on(Mutant::WaitForOldClock) {
+            self.clock_went_back();
+        }
         self.absorb(input, out);
         if self.connected {
             self.read_config(out);
@@ -394,9 +404,11 @@ impl Coordinator {
         if self.stopped {
             return Wakeup::default();
         }
-        let cancel = self.leaving.as_ref().filter(|_| !self.told_to_cancel).map(|it| it.cancel_at);
+        let cancels = matches!(self.run, Run::Running { .. }) && !self.told_to_cancel;
+        let cancel = self.leaving.as_ref().filter(|_| cancels).map(|it| it.cancel_at);
         let retry = self.backoff.values().map(|it| it.retry_at).filter(|at| *at > self.now.mono).min();
-        let patience = self.waiting_since.map(|since| since + PATIENCE);
+        // Nobody can act on it without a connection: waking up for it would be waking up for ever.
+        let patience = self.waiting_since.filter(|_| self.connected).map(|since| since + PATIENCE);
         let reconcile = self.reconcile_at.filter(|_| self.connected);
         let mono = [cancel, retry, patience, reconcile].into_iter().flatten().min();
         Wakeup { wall: self.next_fire.filter(|_| self.leaving.is_none()), mono }
@@ -414,10 +426,13 @@ impl Coordinator {
                 }
                 self.connected = false;
             }
+            Input::Distrusted if on(Mutant::IgnoreDistrust) => {}
             Input::Distrusted => {
                 self.connected = false;
                 out.push(Effect::Record(Event::Distrusted));
-                self.cancel(out);
+                if !on(Mutant::NoCancelOnDistrust) {
+                    self.cancel(out);
+                }
             }
             Input::Changed(changes) => changes.iter().for_each(|change| self.view.apply(change)),
             Input::Settled(slot, verdict) => self.free(slot, verdict, out),
@@ -436,14 +451,17 @@ impl Coordinator {
         }
         if !same_session {
             self.abandon_round(out);
-            self.registered = false;
+            self.registered &= on(Mutant::StopOnSessionEnd);
         }
+        // What was lost is in the view by now, or never will be. What was sent since the view was asked for
+        // is not in it yet, and will be answered.
+        let stays = self.connected && same_session && !on(Mutant::ForgetPending);
+        let unknown = std::mem::take(&mut self.unknown);
+        self.pending.retain(|slot, _| stays && !unknown.contains(slot));
+        self.backoff.clear();
         self.me = me;
         self.view = View::new(nodes);
         self.connected = true;
-        // What was under way is in the view by now, or never will be.
-        self.pending.clear();
-        self.backoff.clear();
     }
 
     /// Our marks are no longer ours. What still runs here is told to stop, and kept apart until it has.
@@ -454,7 +472,8 @@ impl Coordinator {
                 Run::Sharding { source: round.source, nominal: round.nominal }
             }
             Run::Running { round, left } => {
-                self.zombies.extend(left.into_iter().map(|item| (item, round.number)));
+                let left = left.into_iter().filter(|_| !on(Mutant::ForgetZombies));
+                self.zombies.extend(left.map(|item| (item, round.number)));
                 Run::Idle
             }
             waiting @ Run::Sharding { .. } => waiting,
@@ -466,9 +485,11 @@ impl Coordinator {
         match verdict {
             Verdict::Done => {
                 self.backoff.remove(&slot);
+                self.unknown.remove(&slot);
                 let told = self.pending.remove(&slot).unwrap_or_default();
                 out.extend(told.into_iter().map(Effect::Record));
             }
+            Verdict::Refused if on(Mutant::AwaitRefused) => {}
             Verdict::Refused => {
                 self.pending.remove(&slot);
                 let backoff = self.backoff.entry(slot).or_default();
@@ -477,27 +498,45 @@ impl Coordinator {
                 backoff.retry_at = self.now.mono + if backoff.refusals == 0 { Duration::ZERO } else { wait };
                 backoff.refusals += 1;
             }
-            Verdict::Unknown if self.pending.contains_key(&slot) => out.push(Effect::Resync),
+            Verdict::Unknown if on(Mutant::AwaitUnknown) => {}
+            Verdict::Unknown if self.pending.contains_key(&slot) => {
+                self.unknown.insert(slot);
+                out.push(Effect::Resync);
+            }
             Verdict::Unknown => {}
         }
     }
 
     fn finish_item(&mut self, number: u64, item: u32, outcome: Outcome, out: &mut Vec<Effect>) {
+        let mut task_id = self.task_ids.get(&number).cloned().unwrap_or_default();
+        if on(Mutant::RenameRounds) {
+            task_id = format!("{}-{number}", self.me);
+        }
+        out.push(Effect::Record(Event::ItemFinished { task_id, item, outcome }));
         if self.zombies.get(&item) == Some(&number) {
             self.zombies.remove(&item);
+            if !self.zombies.values().any(|it| *it == number) {
+                self.finish_round(number, out);
+            }
         }
         if let Run::Running { round, left } = &mut self.run
             && round.number == number
         {
             left.remove(&item);
         }
-        let task_id = self.task_id(number);
-        out.push(Effect::Record(Event::ItemFinished { task_id, item, outcome }));
+    }
+
+    fn finish_round(&mut self, number: u64, out: &mut Vec<Effect>) {
+        let task_id = self.task_ids.remove(&number).unwrap_or_default();
+        out.push(Effect::Record(Event::RoundFinished { task_id }));
     }
 
     // ---- What the view says about us ----
 
     fn read_config(&mut self, out: &mut Vec<Effect>) {
+        if on(Mutant::IgnoreConfig) && self.plan.is_some() {
+            return;
+        }
         let may_overwrite = self.may_overwrite();
         let Some(document) = self.view.config.as_ref().filter(|it| self.read != Some(it.stat)) else {
             return;
@@ -522,7 +561,7 @@ impl Coordinator {
             out.push(Effect::Record(Event::ConfigChanged));
         }
         self.plan = Some(plan);
-        if another_clock && self.watching_since.is_some() {
+        if another_clock && self.watching_since.is_some() && !on(Mutant::KeepAlarm) {
             // Fires of the new schedule count from now on; what the old one missed is forgotten.
             (self.passed, self.due, self.overran) = (None, None, false);
             self.watching_since = Some(self.now.wall);
@@ -538,8 +577,12 @@ impl Coordinator {
         if let Some(status) = self.view.servers.get(ip_of(&self.me)) {
             self.last_status = [ENABLED, DISABLED].into_iter().find(|it| it == status);
         }
+        if on(Mutant::ReviveRemovedJob) && self.view.config.is_none() {
+            self.registered = false;
+            return;
+        }
         let alive = self.view.is_alive(&self.me);
-        let removed = self.ever_registered && self.view.config.is_none();
+        let removed = self.ever_registered && self.view.config.is_none() && !on(Mutant::IgnoreRemoval);
         if removed || (self.registered && !alive) {
             let reason = if removed { StopReason::Removed } else { StopReason::ShutDown };
             self.leaving.get_or_insert(Leaving { reason, cancel_at: self.now.mono });
@@ -552,7 +595,6 @@ impl Coordinator {
                 self.start_watching();
             }
         }
-        self.led = self.view.leader.as_deref() == Some(&self.me);
     }
 
     // ---- The clock ----
@@ -568,7 +610,19 @@ impl Coordinator {
 
     fn arm(&mut self) {
         let schedule = self.plan.as_ref().and_then(|it| it.schedule.as_ref());
-        self.next_fire = schedule.and_then(|it| it.next_after(self.now.wall));
+        let from = self.passed.map_or(self.now.wall, |passed| passed.max(self.now.wall));
+        self.next_fire = schedule.and_then(|it| it.next_after(from));
+    }
+
+    /// Fires that it passed before are settled, unless it was absurdly wrong. It fires next after those, and not
+    /// only when it is back where it was.
+    fn clock_went_back(&mut self) {
+        if self.passed.is_some_and(|at| since(self.now.wall, at) > CLOCK_TRUST) {
+            (self.passed, self.due, self.overran) = (None, None, false);
+        }
+        if self.next_fire.is_some() {
+            self.arm();
+        }
     }
 
     /// The last fire up to now.
@@ -578,14 +632,13 @@ impl Coordinator {
     }
 
     fn look_at_clock(&mut self, out: &mut Vec<Effect>) {
-        if self.passed.is_some_and(|at| since(self.now.wall, at) > CLOCK_TRUST) {
-            (self.passed, self.due, self.overran) = (None, None, false);
-            self.arm();
-        }
         if self.next_fire.is_some_and(|at| at <= self.now.wall)
             && let Some(fire) = self.last_fire()
         {
             self.arm();
+            if on(Mutant::LoseOverrun) && matches!(self.run, Run::Running { .. }) {
+                return;
+            }
             self.passed = Some(fire);
             self.fire(fire, out);
         }
@@ -645,7 +698,9 @@ impl Coordinator {
             }
             moved |= self.advance_run(out);
             if !moved {
-                self.overran &= !self.is_free(Slot::Misfire);
+                // Items of a round that begins are not judged yet.
+                let begins = matches!(self.run, Run::Beginning { .. }) && !on(Mutant::LoseFireWhileBeginning);
+                self.overran &= !self.is_free(Slot::Misfire) || begins;
                 return;
             }
         }
@@ -662,7 +717,7 @@ impl Coordinator {
             return true;
         }
         if self.leaving.is_none()
-            && !self.ever_registered
+            && (!self.ever_registered || on(Mutant::ReviveRemovedJob))
             && self.is_free(Slot::SetUp)
             && let Some(wanted) = presence::set_up(&self.local, &self.view, self.may_overwrite())
         {
@@ -703,10 +758,15 @@ impl Coordinator {
     fn enter(&mut self, next: Run, out: &mut Vec<Effect>) {
         match (&self.run, &next) {
             (Run::Idle, Run::Sharding { source: Source::Schedule, .. }) => self.due = None,
-            (Run::Idle | Run::Sharding { .. }, Run::Beginning { .. }) => self.next_round += 1,
+            (Run::Idle | Run::Sharding { .. }, Run::Beginning { round, .. }) => {
+                self.next_round += 1;
+                // A replay stands for all that was missed so far.
+                self.overran &= round.source != Source::Misfire || on(Mutant::KeepOverrun);
+            }
             (Run::Beginning { .. }, Run::Running { round, .. }) => {
                 (self.told_to_yield, self.told_to_cancel) = (false, false);
                 let order = self.order(round);
+                self.task_ids.insert(order.round, order.task_id.clone());
                 out.push(Effect::Record(Event::RoundStarted {
                     task_id: order.task_id.clone(),
                     source: round.source,
@@ -716,10 +776,7 @@ impl Coordinator {
                 }));
                 out.push(Effect::Run(order));
             }
-            (Run::Running { round, .. }, _) => {
-                let task_id = self.task_id(round.number);
-                out.push(Effect::Record(Event::RoundFinished { task_id }));
-            }
+            (Run::Running { round, .. }, _) => self.finish_round(round.number, out),
             _ => {}
         }
         self.run = next;
@@ -729,7 +786,8 @@ impl Coordinator {
         let plan = self.plan.as_ref().expect("a round has a plan");
         let token = |item| {
             let state = self.view.items.get(&item);
-            let mark = state.and_then(|it| it.running.as_ref().or(it.owner.as_ref()));
+            let running = |it: &'_ crate::view::Item| it.running.clone().filter(|_| !on(Mutant::OwnerToken));
+            let mark = state.and_then(|it| running(it).or(it.owner.clone()));
             mark.map_or(0, |it| it.token)
         };
         let order_item = |&item: &u32| OrderItem {
@@ -739,7 +797,7 @@ impl Coordinator {
         };
         Order {
             round: round.number,
-            task_id: self.full_task_id(round),
+            task_id: self.task_id(round),
             source: round.source,
             nominal: round.nominal,
             merged: round.merged,
@@ -766,7 +824,7 @@ impl Coordinator {
             return;
         }
         let since = *self.waiting_since.get_or_insert(self.now.mono);
-        if self.now.mono.saturating_sub(since) >= PATIENCE {
+        if self.now.mono.saturating_sub(since) >= PATIENCE && !on(Mutant::NoPatience) {
             self.gave_up.extend(busy);
             self.waiting_since = None;
         }
@@ -800,7 +858,9 @@ impl Coordinator {
         if interval.is_zero() || !self.connected {
             self.reconcile_at = None;
         } else if self.reconcile_at.is_some_and(|at| at <= self.now.mono) {
-            self.reconcile_at = Some(self.now.mono + interval);
+            let often = Duration::from_millis(200);
+            let wait = if on(Mutant::ReconcileAlways) { often } else { interval };
+            self.reconcile_at = Some(self.now.mono + wait);
             out.push(Effect::Resync);
         } else {
             self.reconcile_at.get_or_insert(self.now.mono + interval);
@@ -847,20 +907,12 @@ impl Coordinator {
         })
     }
 
-    /// The part of a task id that names the round: Java's last part is opaque.
-    fn task_id(&self, round: u64) -> String {
-        format!("{}-{round}", self.me)
-    }
-
-    fn full_task_id(&self, round: &Round) -> String {
+    /// Java's five parts, the last of which is opaque: ours names the round of this session.
+    fn task_id(&self, round: &Round) -> String {
         let kind = if round.source == Source::Failover { "FAILOVER" } else { "READY" };
         let items: Vec<String> = round.items.iter().map(u32::to_string).collect();
-        format!(
-            "{}@-@{}@-@{kind}@-@{}",
-            self.local.spec.job_name,
-            items.join(","),
-            self.task_id(round.number)
-        )
+        let (job, number) = (&self.local.spec.job_name, round.number);
+        format!("{job}@-@{}@-@{kind}@-@{}-{number}", items.join(","), self.me)
     }
 
     /// Our instance id in the current session.

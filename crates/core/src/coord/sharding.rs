@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CHUNK, Move, Standpoint};
 use crate::event::Event;
+use crate::mutants::{Mutant, on};
 use crate::node::Node;
 use crate::strategy::assignment;
 use crate::tree::Op;
-use crate::view::{Item, View, ip_of, keeps_cursors, write_cursor};
+use crate::view::{Item, View, ip_of, keeps_cursors, write_fire};
 
 /// What the leader would have to do for the assignment to be right.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -53,13 +54,22 @@ pub(super) fn gap<'a>(at: &Standpoint<'a>) -> Gap<'a> {
 }
 
 fn wanted<'a>(at: &Standpoint<'a>, total: u32) -> BTreeMap<u32, &'a str> {
-    let available = at.view.available();
+    let available = unhindered(at);
     if at.plan.spec.static_sharding
         && let Some(owners) = complete_owners(at.view, total)
     {
         return with_replacements(owners, &available);
     }
     assignment(at.plan.strategy.as_ref(), &available, &at.plan.spec.job_name, total)
+}
+
+/// Who gets work: all that are available but those who are stuck with an item that was given up. They could
+/// not begin what they get.
+fn unhindered<'a>(at: &Standpoint<'a>) -> Vec<&'a str> {
+    let marks = at.gave_up.iter().filter_map(|item| at.item(*item)?.running.as_ref());
+    let stuck: BTreeSet<&str> = marks.map(|it| it.by.as_str()).collect();
+    let (stuck, free): (Vec<_>, Vec<_>) = at.view.available().into_iter().partition(|id| stuck.contains(id));
+    if free.is_empty() { stuck } else { free }
 }
 
 /// The owners of all items, if these are as many as there should be.
@@ -81,7 +91,7 @@ fn with_replacements<'a>(
     let mut idle: Vec<&'a str> = available.iter().copied().filter(|id| !held.contains(id)).collect();
     for dead in held.into_iter().filter(|id| !available.contains(id)) {
         let same_host = idle.iter().position(|id| ip_of(id) == ip_of(dead));
-        if idle.is_empty() {
+        if idle.is_empty() || on(Mutant::NeverReplace) {
             break;
         }
         let successor = idle.remove(same_host.unwrap_or(0));
@@ -93,7 +103,9 @@ fn with_replacements<'a>(
 /// Announces that the assignment will change; from now on nobody starts a round.
 pub(super) fn ask_for_resharding(at: &Standpoint<'_>) -> Option<Move> {
     let ought = at.leads() && !at.view.necessary && !at.leaving && !at.view.available().is_empty();
-    (ought && !gap(at).is_empty()).then(|| vec![Node::Leader.exists(), Node::Necessary.create("")].into())
+    let ought = ought && !on(Mutant::NeverReshard);
+    (ought && (on(Mutant::ReshardAlways) || !gap(at).is_empty()))
+        .then(|| vec![Node::Leader.exists(), Node::Necessary.create("")].into())
 }
 
 /// The leader makes the assignment fit, in steps. Removing old owners before writing new ones is what makes
@@ -105,7 +117,9 @@ pub(super) fn reassign(at: &Standpoint<'_>) -> Option<Move> {
         return None;
     }
     let gap = gap(at);
-    if gap.items().any(|item| at.item(item).is_some_and(|it| at.is_run_by_the_living(it))) {
+    if !on(Mutant::MoveRunningItems)
+        && gap.items().any(|item| at.item(item).is_some_and(|it| at.is_run_by_the_living(it)))
+    {
         return None;
     }
     let mut ops = vec![Node::Leader.exists()];
@@ -121,7 +135,7 @@ pub(super) fn reassign(at: &Standpoint<'_>) -> Option<Move> {
         ops.extend((!at.view.processing).then(|| Node::Processing.create_ephemeral("")));
         return Some(ops.into());
     }
-    ops.push(Node::Necessary.delete());
+    ops.extend((!on(Mutant::KeepNecessary)).then(|| Node::Necessary.delete()));
     ops.extend(at.view.processing.then(|| Node::Processing.delete()));
     Some(Move::from(ops).telling(Event::Resharded { moved: gap.vacant.len() }))
 }
@@ -135,8 +149,8 @@ fn clear_away(at: &Standpoint<'_>, item: u32, is_surplus: bool) -> Vec<Op> {
     }
     let mut ops = vec![Node::Owner(item).delete()];
     if let Some(cursor) = state.cursor {
-        let known = state.owner.as_ref().is_some_and(|it| keeps_cursors(&it.by));
-        ops.push(Node::Cursor(item).set_at(cursor.version, write_cursor(cursor.at.filter(|_| known))));
+        let known = !on(Mutant::DropCursor) && state.owner.as_ref().is_some_and(|it| keeps_cursors(&it.by));
+        ops.push(Node::Cursor(item).set_at(cursor.version, write_fire(cursor.at.filter(|_| known))));
     }
     ops
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{CLOCK_TRUST, Focus, Now, Run, since};
+use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
 use crate::tree::Op;
-use crate::view::{ENABLED, Item, View, ip_of};
+use crate::view::{ENABLED, Item, View, ip_of, ticket};
 
 pub(super) struct Standpoint<'a> {
     pub(super) now: Now,
@@ -68,13 +69,16 @@ impl<'a> Standpoint<'a> {
     }
 
     pub(super) fn item(&self, item: u32) -> Option<&'a Item> {
-        self.view.items.get(&item)
+        self.view.items.get(&item).map(|it| &**it)
     }
 
     /// The items that are ours to run, within the job's number of items.
     pub(super) fn my_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
         let known = self.view.items.range(..self.plan.spec.sharding_total_count);
-        known.filter(|(item, state)| self.sees.covers(**item) && self.is_mine(state))
+        let known = known.map(|(item, state)| (item, &**state));
+        let owned = |state: &Item| state.owner.as_ref().is_some_and(|it| it.by == self.me);
+        let mine = move |state| if on(Mutant::OwnerNotesTurns) { owned(state) } else { self.is_mine(state) };
+        known.filter(move |(item, state)| self.sees.covers(**item) && mine(state))
     }
 
     /// Usually an item is its owner's. Where instances take turns, it is that of the one who holds the baton.
@@ -102,14 +106,20 @@ impl<'a> Standpoint<'a> {
         (since(self.now.wall, at) <= CLOCK_TRUST).then_some(at)
     }
 
+    /// The schedule that stands fires then.
+    pub(super) fn is_fire(&self, at: Timestamp) -> bool {
+        let before = at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(at);
+        self.plan.schedule.as_ref().is_some_and(|it| it.next_after(before) == Some(at))
+    }
+
     /// A transaction that begins with this is refused once we are gone.
     pub(super) fn i_exist(&self) -> Op {
         Node::Instance(self.me.to_owned()).exists()
     }
 
-    /// How our places in line begin: Curator's spelling, with our id for its random one.
+    /// How our places in line begin.
     pub(super) fn ticket(&self) -> String {
-        format!("_c_{}-", self.me)
+        ticket(self.me)
     }
 
     pub(super) fn place_in_line(&self, latch: Latch) -> Option<&'a String> {

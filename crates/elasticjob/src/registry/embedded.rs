@@ -112,10 +112,12 @@ impl Embedded {
     /// The registry in a directory, which is made if it does not exist. Persistent nodes survive the
     /// process, however it ends; what was answered is on disk.
     ///
-    /// Within one process everybody who names the directory shares the registry; a second process is
-    /// refused, until the last handle, session and watch of the first is dropped. A thread of its own does the writing, and several transactions at a time if they come at
-    /// once. A test that pauses tokio's clock should use a registry in memory: the clock runs on while this
-    /// one writes.
+    /// Within one process everybody who names the directory shares the registry. A second process is refused
+    /// until the last handle, session and watch of the first is gone; dropping that one waits for the file
+    /// to be closed.
+    ///
+    /// A thread of its own does the writing, and several transactions at a time if they come at once. A test
+    /// that pauses tokio's clock should use a registry in memory: the clock runs on while this one writes.
     ///
     /// ```
     /// use elasticjob::registry::{Embedded, Kind, Op, Session};
@@ -372,9 +374,19 @@ mod tests {
     }
 
     impl Disk {
-        fn hold(&self, held: bool) {
-            *self.held.0.lock().unwrap() = held;
-            self.held.1.notify_all();
+        /// Until the answer is dropped, also by a panic: whoever drops the registry waits for the disk.
+        fn hold(&self) -> Held {
+            *self.held.0.lock().unwrap() = true;
+            Held(self.clone())
+        }
+    }
+
+    struct Held(Disk);
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            *self.0.held.0.lock().unwrap() = false;
+            self.0.held.1.notify_all();
         }
     }
 
@@ -456,7 +468,7 @@ mod tests {
         let mut watch = a.watch("/job");
         watch.next().await;
 
-        disk.hold(true);
+        let held = disk.hold();
         let spawn = |session: &Arc<EmbeddedSession>, ops| {
             let session = session.clone();
             tokio::spawn(async move { session.commit("/job", ops).await })
@@ -479,7 +491,7 @@ mod tests {
         assert_eq!(a.children("/job").await.unwrap(), ["p"]);
         let mut late = a.watch("/job");
         assert!(matches!(late.next().await, WatchEvent::Snapshot(entries) if entries.len() == 2));
-        disk.hold(false);
+        drop(held);
 
         first.await.unwrap().unwrap();
         ephemeral.await.unwrap().unwrap();
@@ -501,7 +513,7 @@ mod tests {
         let session = registry.session().unwrap();
         session.commit("/job", create("/0", Kind::Persistent)).await.unwrap();
         let before = disk.syncs.load(Ordering::SeqCst);
-        disk.hold(true);
+        let held = disk.hold();
         let mut commits = tokio::task::JoinSet::new();
         // More than the pipeline holds.
         for n in 1..=3000 {
@@ -511,7 +523,7 @@ mod tests {
             );
         }
         settle().await;
-        disk.hold(false);
+        drop(held);
         while let Some(commit) = commits.join_next().await {
             commit.unwrap().unwrap();
         }

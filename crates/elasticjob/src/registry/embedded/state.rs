@@ -616,12 +616,7 @@ impl Reader<'_> {
     pub(super) fn children(&self, root: &str) -> Vec<String> {
         match &self.0.disk {
             Some(disk) => disk.shown.children(root),
-            None => {
-                let mut names = self.0.tree.children(root);
-                names.sort_unstable();
-                names.dedup();
-                names
-            }
+            None => self.0.tree.children(root),
         }
     }
 }

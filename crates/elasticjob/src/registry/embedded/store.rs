@@ -45,7 +45,12 @@ impl Store {
         let damaged = |cause: String| RegistryError::Damaged { path: path.clone(), cause };
         // A file that is damaged in the right places makes redb panic.
         let opened = catch_unwind(AssertUnwindSafe(|| {
-            let database = Database::builder().set_cache_size(CACHE_BYTES).create(&path)?;
+            let mut database = Database::builder().set_cache_size(CACHE_BYTES).create(&path)?;
+            // Reading alone does not look at the checksums.
+            if !database.check_integrity()? {
+                let cause = "a check failed; it is repaired, but what was written last may be missing";
+                return Err(redb::Error::Corrupted(cause.into()));
+            }
             let store = Store { database };
             let content = store.read()?;
             Ok((store, content))

@@ -1,0 +1,125 @@
+//! The command, as somebody in a shell would use it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+fn elasticjob(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn jobs_file(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("jobs.yaml");
+    std::fs::write(&path, text).unwrap();
+    (dir, path)
+}
+
+/// Exit code, what went to stdout, and to stderr.
+fn ended(child: Child) -> (Option<i32>, String, String) {
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn fails(arguments: &[&str]) -> String {
+    let (code, stdout, stderr) = ended(elasticjob(arguments).spawn().unwrap());
+    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+    stderr
+}
+
+fn interrupt(child: &Child) {
+    let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+}
+
+/// Reads until all of these have been seen.
+fn read_until(child: &mut Child, mut wanted: Vec<&str>) -> Vec<String> {
+    let mut seen = Vec::new();
+    let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    while !wanted.is_empty() {
+        let line = lines.next().expect("the command goes on").unwrap();
+        wanted.retain(|it| !line.contains(it));
+        seen.push(line);
+    }
+    seen
+}
+
+#[test]
+fn the_first_command_of_the_readme_shows_which_shard_ran_where_and_when() {
+    let hello = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hello.yaml");
+    let mut child = elasticjob(&["run", hello.to_str().unwrap()]).spawn().unwrap();
+    let seen = read_until(&mut child, vec!["shard 0 ok", "shard 1 ok", "shard 2 ok"]);
+    interrupt(&child);
+    let shown = seen.iter().find(|line| line.contains("shard 0 ok")).unwrap();
+    for part in ["greet", "due ", "next ", "@-@", " ms on "] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    assert!(seen.iter().any(|line| line.contains(r#""shardingParameter":"Guangzhou""#)), "{seen:?}");
+    let (code, _, stderr) = ended(child);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("every 5 seconds"), "{stderr}");
+    assert!(stderr.contains("leaving"), "{stderr}");
+}
+
+#[test]
+fn ctrl_c_lets_a_running_script_end() {
+    let (dir, path) = jobs_file(
+        "registry: embedded://\njobs:\n  slow:\n    script: sh -c 'echo begun; sleep 1; touch \"$0\"/done' ${OUT}\n    cron: '* * * * * ?'\n",
+    );
+    let mut command = elasticjob(&["run", "--quiet", path.to_str().unwrap()]);
+    let mut child = command.env("OUT", dir.path()).spawn().unwrap();
+    read_until(&mut child, vec!["begun"]);
+    interrupt(&child);
+    let (code, ..) = ended(child);
+    assert_eq!(code, Some(0));
+    assert!(dir.path().join("done").exists());
+}
+
+#[test]
+fn two_processes_cannot_share_a_registry_on_disk() {
+    let home = tempfile::tempdir().unwrap();
+    let text = format!(
+        "registry: embedded://{}\njobs:\n  tick: {{ script: echo tick, cron: '* * * * * ?' }}\n",
+        home.path().join("store").display()
+    );
+    let (_dir, path) = jobs_file(&text);
+    let mut first = elasticjob(&["run", path.to_str().unwrap()]).spawn().unwrap();
+    read_until(&mut first, vec!["tick"]);
+    let error = fails(&["run", path.to_str().unwrap()]);
+    assert!(error.contains("store") && error.contains("another process"), "{error}");
+    interrupt(&first);
+    assert_eq!(ended(first).0, Some(0));
+    // What was stored is there for the next one.
+    let mut again = elasticjob(&["run", path.to_str().unwrap()]).spawn().unwrap();
+    read_until(&mut again, vec!["shard 0 ok"]);
+    interrupt(&again);
+    let mut rest = String::new();
+    again.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
+    assert_eq!(ended(again).0, Some(0));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let said = fails(&["run", "/no/such/jobs.yaml"]);
+    assert!(said.contains("/no/such/jobs.yaml"), "{said}");
+    let (_dir, path) =
+        jobs_file("registry: embedded://\njobs:\n  a:\n    script: echo\n    failover: maybe\n");
+    let said = fails(&["run", path.to_str().unwrap()]);
+    assert!(said.contains("jobs.yaml:5:15: jobs.a.failover `maybe` is no boolean"), "{said}");
+    let (_dir, path) = jobs_file("registry: embedded://\njobs:\n  a: { cron: 0 0 2 * * ? }\n");
+    let said = fails(&["run", path.to_str().unwrap()]);
+    assert!(said.contains("job `a` has neither a script nor code here"), "{said}");
+    let (_dir, path) = jobs_file("jobs:\n  a: { script: echo }\n");
+    let said = fails(&["run", path.to_str().unwrap()]);
+    assert!(said.contains("no registry"), "{said}");
+    let (_dir, path) = jobs_file("registry: nowhere://x\njobs:\n  a: { script: echo }\n");
+    let said = fails(&["run", path.to_str().unwrap()]);
+    assert!(said.contains("nowhere"), "{said}");
+}

@@ -1,0 +1,99 @@
+//! A round costs two transactions for whoever has items and none for the others, and nobody ever floods the
+//! registry.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use elasticjob_core::event::{Event, Source};
+use elasticjob_core::spec::JobSpec;
+
+use super::Violation;
+use super::case::Case;
+use crate::history::{Fact, ProcessId};
+use crate::scenario::Ms;
+
+pub(super) const SENTENCE: &str = "in a calm cluster a round costs its instance two transactions, and idle instances none; nobody floods the registry";
+
+/// Transactions of one job and process within [`FLOOD`], whatever goes wrong.
+const MOST: usize = 120;
+const FLOOD: Ms = 10_000;
+
+pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
+    let mut sent: BTreeMap<(usize, ProcessId), Vec<Ms>> = BTreeMap::new();
+    let mut read: BTreeMap<(usize, ProcessId), Vec<Ms>> = BTreeMap::new();
+    for (at, fact) in &case.history.facts {
+        match fact {
+            Fact::Sent(instance, job, _) => sent.entry((*job, instance.process)).or_default().push(*at),
+            Fact::Resynced(instance, job) => read.entry((*job, instance.process)).or_default().push(*at),
+            _ => {}
+        }
+    }
+    for ((job, process), times) in &sent {
+        if let Some(burst) = times.windows(MOST).find(|it| it[MOST - 1] - it[0] < FLOOD) {
+            let what = format!("job {job}: process {process} sends {MOST} transactions in ten seconds");
+            found.push(Violation { invariant: "bounded", at: burst[0], what });
+        }
+        steady(case, *job, *process, times, found);
+    }
+    for ((job, process), times) in read {
+        for stretch in &case.calm {
+            let Some(spec) = case.jobs[job].config_at(stretch.0) else { continue };
+            let minutes = Ms::try_from(spec.reconcile_interval_minutes).unwrap_or_default();
+            let allowed = (stretch.1 - stretch.0).checked_div(minutes * 60_000).map_or(0, |it| it + 2);
+            let done = within(&times, *stretch) as Ms;
+            if done > allowed {
+                let what =
+                    format!("job {job}: process {process} reads everything {done} times, not {allowed}");
+                found.push(Violation { invariant: "bounded", at: stretch.0, what });
+            }
+        }
+    }
+}
+
+fn steady(case: &Case<'_>, job: usize, process: ProcessId, sent: &[Ms], found: &mut Vec<Violation>) {
+    for stretch in &case.calm {
+        let Some(spec) = case.jobs[job].config_at(stretch.0) else { continue };
+        let mut rounds: BTreeMap<u64, Source> = BTreeMap::new();
+        // A round that is on at an end of the stretch has one of its two transactions within it.
+        let on = case.jobs[job].runs.iter().filter(|it| it.instance.process == process);
+        let on = on.filter(|it| {
+            it.started <= stretch.1 + 2_000 && it.over().is_none_or(|over| over + 2_000 >= stretch.0)
+        });
+        rounds.extend(on.map(|it| (it.round, it.source)));
+        let cost: usize = rounds.values().map(|source| cost(spec, *source)).sum();
+        let told: BTreeSet<Ms> = case.jobs[job]
+            .events
+            .iter()
+            .filter(|it| it.1.process == process)
+            .filter(|it| {
+                matches!(it.2, Event::Missed { .. } | Event::Skipped { .. } | Event::TookOver { .. })
+            })
+            .map(|it| it.0)
+            .filter(|at| stretch.0 <= *at && *at <= stretch.1 + 2_000)
+            .collect();
+        // The last ones may be for a round that has yet to begin.
+        let done = within(sent, (stretch.0, stretch.1.saturating_sub(2_000)));
+        // Standing in line and taking over are two. What is missed costs a mark, and what is skipped by a clock that is off has been claimed. Those who ask
+        // for the registry's time for the first time get into each other's way.
+        let asking = if spec.max_time_diff_seconds >= 0 { 2 } else { 0 };
+        if done > cost + 2 * told.len() + asking {
+            let what =
+                format!("job {job}: process {process} sends {done} transactions for {} rounds", rounds.len());
+            found.push(Violation { invariant: "bounded", at: stretch.0, what });
+        }
+    }
+}
+
+fn cost(spec: &JobSpec, source: Source) -> usize {
+    if spec.monitor_execution {
+        return 2;
+    }
+    let asks_the_time = spec.max_time_diff_seconds >= 0;
+    let clears_mark = source != Source::Schedule;
+    let turns = spec.sharding_total_count == 1
+        && spec.job_sharding_strategy_type.as_deref() == Some("SINGLE_SHARDING_BALANCE");
+    usize::from(asks_the_time || clears_mark) + usize::from(turns)
+}
+
+fn within(times: &[Ms], stretch: (Ms, Ms)) -> usize {
+    times.iter().filter(|at| stretch.0 <= **at && **at <= stretch.1).count()
+}

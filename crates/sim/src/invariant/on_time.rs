@@ -1,0 +1,38 @@
+//! Where nothing is wrong, a fire starts when it is due, and not before.
+
+use elasticjob_core::event::Source;
+
+use super::Violation;
+use super::case::Case;
+
+pub(super) const SENTENCE: &str =
+    "in a calm cluster a fire starts when it is due, unless the round before is still on";
+
+pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
+    let error = case.clock_error();
+    // There and back, with a queue in between.
+    let bound = 300 + 2 * error + 6 * case.history.scenario.latency.1;
+    for run in &case.history.runs {
+        let calm = |stretch: &&(u64, u64)| stretch.0 + 1_000 <= run.started && run.started <= stretch.1;
+        let (Some(_), Some(nominal), Source::Schedule) =
+            (case.calm.iter().find(calm), run.nominal, run.source)
+        else {
+            continue;
+        };
+        let due = case.true_time(nominal);
+        let late = run.started.cast_signed() - due;
+        let round_before = case.jobs[run.job].runs.iter().any(|it| {
+            it.instance.process == run.instance.process
+                && it.round < run.round
+                && it.over().is_none_or(|over| over.cast_signed() + 2 * bound.cast_signed() >= due)
+        });
+        if late > bound.cast_signed() && !round_before {
+            let what = format!("job {}: item {} started {late} ms after {nominal}", run.job, run.item);
+            found.push(Violation { invariant: "on time", at: run.started, what });
+        }
+        if late < -error.cast_signed() {
+            let what = format!("job {}: item {} started {} ms before {nominal}", run.job, run.item, -late);
+            found.push(Violation { invariant: "on time", at: run.started, what });
+        }
+    }
+}

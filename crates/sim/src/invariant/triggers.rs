@@ -1,0 +1,109 @@
+//! A request to run now is answered once: by a run, or by a recorded reason why not.
+
+use std::collections::BTreeMap;
+
+use elasticjob_core::coord::{Slot, Verdict};
+use elasticjob_core::event::{Event, Source};
+
+use super::Violation;
+use super::case::Case;
+use crate::history::{Fact, Instance, UserRun};
+use crate::scenario::Ms;
+
+pub(super) const SENTENCE: &str = "a trigger runs exactly once on every instance that was asked and lives";
+
+pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
+    for job in 0..case.jobs.len() {
+        let mut instances: Vec<Instance> = asked(case, job).map(|it| it.1).collect();
+        instances.sort_unstable();
+        instances.dedup();
+        for instance in instances {
+            count(case, job, instance, found);
+        }
+        handed_on(case, job, found);
+    }
+}
+
+/// What runs for no fire was asked for, of somebody who is gone.
+fn handed_on(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
+    let mut ran: BTreeMap<u32, usize> = BTreeMap::new();
+    let runs = case.jobs[job].runs.iter().filter(|it| it.source == Source::Misfire && it.nominal.is_none());
+    for run in runs {
+        let gone = |it: &(Ms, Instance)| it.0 <= run.started && may_be_gone(case, job, it.1, run.started);
+        let count = ran.entry(run.item).or_default();
+        *count += 1;
+        if *count > asked(case, job).filter(gone).count() && !is_of_old_schedule(case, job, run) {
+            let what =
+                format!("job {job}: item {} runs for no fire, and nobody asked (run {})", run.item, run.id);
+            found.push(Violation { invariant: "triggers", at: run.started, what });
+        }
+    }
+}
+
+/// It makes up for a fire of a schedule that no longer stands. Who noted it may have died before he could say
+/// so.
+fn is_of_old_schedule(case: &Case<'_>, job: usize, run: &UserRun) -> bool {
+    let config = |it: &&(Ms, Fact)| matches!(it.1, Fact::Config(j, _) if j == job);
+    let mut changes = case.history.facts.iter().filter(config).skip(1);
+    changes.any(|it| it.0 <= run.started && run.started <= it.0 + 120_000)
+}
+
+fn may_be_gone(case: &Case<'_>, job: usize, instance: Instance, at: Ms) -> bool {
+    let over = case.session_end(instance).is_some_and(|it| it.0 <= at);
+    let ended = case.history.facts.iter().take_while(|it| it.0 <= at).any(|it| match it.1 {
+        Fact::ShutDown(j, i) => (j, i) == (job, instance),
+        Fact::Leaving(process) => process == instance.process,
+        _ => false,
+    });
+    over || ended
+}
+
+fn asked<'a>(case: &'a Case<'_>, job: usize) -> impl Iterator<Item = (Ms, Instance)> + 'a {
+    case.history.facts.iter().flat_map(move |(at, fact)| match fact {
+        Fact::Triggered(j, instances) if *j == job => instances.iter().map(|it| (*at, *it)).collect(),
+        _ => Vec::new(),
+    })
+}
+
+fn count(case: &Case<'_>, job: usize, instance: Instance, found: &mut Vec<Violation>) {
+    let times: Vec<Ms> = asked(case, job).filter(|it| it.1 == instance).map(|it| it.0).collect();
+    let mut answers: Vec<(u64, Ms)> = case.jobs[job]
+        .runs
+        .iter()
+        .filter(|it| it.instance == instance && it.source == Source::Trigger)
+        .map(|it| (it.round, it.started))
+        .collect();
+    answers.dedup_by_key(|it| it.0);
+    let skipped = case.jobs[job]
+        .events
+        .iter()
+        .filter(|it| it.1 == instance)
+        .filter(|it| matches!(it.2, Event::Skipped { nominal: None, .. }))
+        .count();
+    let answered = answers.len() + skipped;
+    if answers.len() > times.len() {
+        let what =
+            format!("job {job}: {instance:?} was asked {} times and ran {}", times.len(), answers.len());
+        found.push(Violation { invariant: "triggers", at: answers[times.len()].1, what });
+    }
+    let lives = case.session_end(instance).is_none();
+    let stopped = case
+        .history
+        .facts
+        .iter()
+        .any(|it| matches!(it.1, Fact::Stopped(i, j, _) if j == job && i.process == instance.process));
+    // An answer that was lost on its way is not recorded.
+    let in_doubt = case.history.facts.iter().any(|it| {
+        matches!(it.1, Fact::Settled(i, j, Slot::Run, Verdict::Unknown) if j == job && i == instance)
+            && it.0 >= times[0]
+    });
+    if lives
+        && !stopped
+        && !in_doubt
+        && answered < times.len()
+        && !case.jobs[job].removed_between(times[0], Ms::MAX)
+    {
+        let what = format!("job {job}: {instance:?} was asked {} times and answered {answered}", times.len());
+        found.push(Violation { invariant: "triggers", at: times[0], what });
+    }
+}

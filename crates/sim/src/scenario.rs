@@ -1,0 +1,447 @@
+//! What a seed stands for: a cluster, its jobs, its network, and everything that will go wrong.
+//!
+//! All of it is decided before the first event, so that a change in the core's behaviour does not change what
+//! it is exposed to.
+
+use elasticjob_core::spec::JobSpec;
+use jiff::Timestamp;
+
+use crate::rng::Rng;
+
+/// Milliseconds of true time since the simulation began.
+pub type Ms = u64;
+
+/// Kinds of faults, and of what operators do, some of them more than once.
+const FAULTS: usize = 13;
+const OPERATIONS: usize = 22;
+
+/// How long a leader waits for running items before it moves the others.
+const PATIENCE: Ms = 10_000;
+
+/// Everything that a seed decides.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The seed.
+    pub seed: u64,
+    /// The time of day at which it begins.
+    pub base: Timestamp,
+    /// Hosts, each with its clock.
+    pub clocks: Vec<ClockSetup>,
+    /// The jobs; each process has all of them.
+    pub jobs: Vec<JobSetup>,
+    /// How long the registry waits for a silent session.
+    pub session_timeout: Ms,
+    /// Processes follow only the items that they need.
+    pub focuses: bool,
+    /// One way through a healthy network takes from this to that.
+    pub latency: (Ms, Ms),
+    /// What happens, in the order of time.
+    pub plan: Vec<(Ms, Deed)>,
+    /// From here on nothing goes wrong any more.
+    pub healed_at: Ms,
+    /// The end.
+    pub ends_at: Ms,
+}
+
+/// How a host's clock is wrong from the beginning.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockSetup {
+    /// By so many milliseconds.
+    pub offset: i64,
+    /// And by so many more in a million.
+    pub drift_ppm: i64,
+}
+
+/// A job, and how its user code behaves.
+#[derive(Clone, Debug)]
+pub struct JobSetup {
+    /// Its settings.
+    pub spec: JobSpec,
+    /// The time between two fires; zero if it has no schedule.
+    pub period: Ms,
+    /// How many of a hundred runs take longer than the period.
+    pub long_percent: u64,
+    /// How many of a hundred runs end only when they are told to, while things may go wrong.
+    pub endless_percent: u64,
+    /// How many of a hundred runs do not listen.
+    pub deaf_percent: u64,
+}
+
+/// Something that happens to the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// A process starts on a host where none lives.
+    Start(usize),
+    /// The process dies at once.
+    Crash(usize),
+    /// The process dies in the middle of what it does some steps later.
+    CrashWithin(usize, u64),
+    /// The process is stopped, and goes on as if nothing had been.
+    Pause(usize, Ms),
+    /// The process leaves, with this grace for what runs.
+    Leave(usize, Ms),
+    /// Messages of a host do not get through.
+    Partition {
+        /// The host.
+        host: usize,
+        /// Those to the registry.
+        up: bool,
+        /// Those from the registry.
+        down: bool,
+        /// They arrive late, instead of never.
+        hold: bool,
+        /// How long.
+        lasts: Ms,
+    },
+    /// What the registry tells a host arrives late by up to so much.
+    Lag(usize, Ms, Ms),
+    /// So many of a hundred requests of a host get lost.
+    LoseRequests(usize, u64, Ms),
+    /// So many of a hundred answers to a host get lost.
+    LoseAnswers(usize, u64, Ms),
+    /// The registry is down for that long; its sessions survive, or not.
+    Outage(Ms, bool),
+    /// The clock of a host jumps.
+    ClockStep(usize, i64),
+    /// The clock of a host is put right.
+    ClockRight(usize),
+    /// An operator's work.
+    Operate(usize, Operation),
+    /// Everything is put right that may have gone wrong.
+    Heal,
+}
+
+/// What an operator does to a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Another number of items.
+    Count(u32),
+    /// Another schedule, with its period.
+    Cron(&'static str),
+    /// Another parameter.
+    Parameter(u64),
+    /// Failover on or off.
+    Failover(bool),
+    /// Making up for missed fires on or off.
+    Misfire(bool),
+    /// Monitoring on or off.
+    Monitor(bool),
+    /// A host may work, or must not.
+    Server(usize, bool),
+    /// An item may run, or must not.
+    Item(u32, bool),
+    /// Run now.
+    Trigger,
+    /// End this job on that host.
+    ShutDown(usize),
+    /// Remove the job, in so many transactions.
+    Remove(usize),
+    /// A document that cannot be used.
+    Nonsense,
+}
+
+const SCHEDULES: [(&str, Ms); 6] = [
+    ("0/5 * * * * ?", 5_000),
+    ("0/10 * * * * ?", 10_000),
+    ("3/15 * * * * ?", 15_000),
+    ("0/20 * * * * ?", 20_000),
+    ("0/30 * * * * ?", 30_000),
+    ("0/10 0-58 * * * ?", 10_000),
+];
+
+/// Schedules of a simulation that lasts for hours.
+const SLOW_SCHEDULES: [(&str, Ms); 3] =
+    [("0 0/10 * * * ?", 600_000), ("0 0/20 * * * ?", 1_200_000), ("0 5/15 * * * ?", 900_000)];
+
+/// Moments shortly before a change of clocks in Vienna or New York, and one without.
+const BASES: [&str; 5] = [
+    "2026-03-29T00:58:00Z",
+    "2026-10-25T00:58:10Z",
+    "2026-11-01T05:57:30Z",
+    "2026-12-31T23:58:00Z",
+    "2026-06-15T12:00:03Z",
+];
+
+const ZONES: [Option<&str>; 5] =
+    [None, Some("Europe/Vienna"), Some("America/New_York"), Some("GMT+8:00"), Some("GMT")];
+
+impl Scenario {
+    /// The scenario of this seed.
+    pub fn new(seed: u64) -> Scenario {
+        let mut rng = Rng::new(seed);
+        let slow = rng.chance(6);
+        let hosts = *rng.pick(&[1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 5, 7, 9]);
+        let jobs: Vec<JobSetup> =
+            (0..*rng.pick(&[1, 1, 1, 2, 3])).map(|number| job(&mut rng, number, slow)).collect();
+        let session_timeout = *rng.pick(&[4_000, 6_000, 10_000]);
+        let latency = *rng.pick(&[(0, 1), (1, 5), (1, 5), (5, 40), (2, 150)]);
+        let chaos = if slow { rng.range(1_800_000..=5_400_000) } else { rng.range(40_000..=150_000) };
+        let mut scenario = Scenario {
+            seed,
+            base: rng.pick(&BASES).parse().expect("these are written well"),
+            clocks: (0..hosts).map(|_| clock(&mut rng)).collect(),
+            jobs,
+            session_timeout,
+            focuses: rng.chance(60),
+            latency,
+            plan: Vec::new(),
+            healed_at: 5_000 + chaos,
+            ends_at: 0,
+        };
+        let focus = rng.chance(35).then(|| (rng.below(FAULTS), rng.below(OPERATIONS)));
+        scenario.plan = Planner { focus, rng: &mut rng, scenario: &scenario, slow, plan: Vec::new() }.plan();
+        let period = scenario.jobs.iter().map(|it| it.period).max().unwrap_or_default();
+        scenario.ends_at =
+            scenario.healed_at + 2 * scenario.settling_time() + scenario.longest_run() + 4 * period;
+        scenario
+    }
+
+    /// How long after the last disturbance everything is to be as if there had been none.
+    pub fn settling_time(&self) -> Ms {
+        // The registry must notice a death, the leader waits for what runs, and slow answers make us hesitate
+        // for up to ten seconds. Fires that a clock settled ahead of time do not come again.
+        self.session_timeout + PATIENCE + 10_000 + self.furthest_ahead()
+    }
+
+    /// How long after it was acknowledged an operator's work must have reached everybody who may still act.
+    pub fn news_time(&self) -> Ms {
+        self.session_timeout + 4_000
+    }
+
+    /// The longest that user code runs once everything is healed.
+    pub fn longest_run(&self) -> Ms {
+        self.jobs.iter().map(JobSetup::longest_run).max().unwrap_or_default()
+    }
+
+    /// How far clocks may be ahead: items whose fires they settled wait for that long. Beyond an hour nobody
+    /// believes them, but until the next fire that hour may come near.
+    fn furthest_ahead(&self) -> Ms {
+        let steps = self.plan.iter().map(|(_, deed)| match deed {
+            Deed::ClockStep(_, by) => by.unsigned_abs(),
+            _ => 0,
+        });
+        let period = self.jobs.iter().map(|it| it.period).max().unwrap_or_default();
+        steps.sum::<Ms>().min(3_600_000 + period)
+    }
+
+    /// The time of day, as a clock that is right shows it.
+    pub fn wall(&self, at: Ms) -> Timestamp {
+        self.base + std::time::Duration::from_millis(at)
+    }
+}
+
+impl JobSetup {
+    /// The longest that this job's code runs once everything is healed.
+    pub fn longest_run(&self) -> Ms {
+        if self.long_percent == 0 { 900 } else { (self.period * 5 / 2).clamp(900, 40_000) }
+    }
+}
+
+fn clock(rng: &mut Rng) -> ClockSetup {
+    ClockSetup { offset: rng.signed(-40..=40), drift_ppm: rng.signed(-300..=300) }
+}
+
+fn job(rng: &mut Rng, number: usize, slow: bool) -> JobSetup {
+    let count = *rng.pick(&[1, 1, 2, 3, 3, 4, 5, 7, 12]);
+    let mut spec = JobSpec::new(format!("job-{number}"), count);
+    let (cron, period) = if slow { *rng.pick(&SLOW_SCHEDULES) } else { *rng.pick(&SCHEDULES) };
+    let one_off = rng.chance(6);
+    spec.cron = (!one_off).then(|| cron.to_owned());
+    spec.time_zone = rng.pick(&ZONES).map(str::to_owned);
+    spec.failover = rng.chance(45);
+    spec.misfire = rng.chance(65);
+    spec.monitor_execution = rng.chance(88);
+    spec.static_sharding = rng.chance(12);
+    spec.overwrite = rng.chance(10);
+    spec.max_time_diff_seconds = if rng.chance(15) { 20 } else { -1 };
+    spec.reconcile_interval_minutes = *rng.pick(&[0, 1, 10]);
+    let strategies = [
+        None,
+        None,
+        Some("AVG_ALLOCATION"),
+        Some("ODEVITY"),
+        Some("ROUND_ROBIN"),
+        Some("SINGLE_SHARDING_BALANCE"),
+    ];
+    spec.job_sharding_strategy_type = rng.pick(&strategies).map(str::to_owned);
+    spec.job_parameter = "p0".to_owned();
+    if slow {
+        spec.max_time_diff_seconds = -1;
+    }
+    JobSetup {
+        spec,
+        period: if one_off { 0 } else { period },
+        long_percent: *rng.pick(&[0, 0, 10, 30]),
+        endless_percent: *rng.pick(&[0, 0, 3]),
+        deaf_percent: *rng.pick(&[0, 20, 60]),
+    }
+}
+
+/// Thinks up what goes wrong.
+struct Planner<'a> {
+    /// Kinds of faults and of operations that this seed prefers, to have them meet more often.
+    focus: Option<(usize, usize)>,
+    rng: &'a mut Rng,
+    scenario: &'a Scenario,
+    slow: bool,
+    plan: Vec<(Ms, Deed)>,
+}
+
+impl Planner<'_> {
+    fn plan(mut self) -> Vec<(Ms, Deed)> {
+        let hosts = self.scenario.clocks.len();
+        for host in 0..hosts {
+            let at = if self.rng.chance(70) { self.rng.range(0..=3_000) } else { self.rng.range(0..=20_000) };
+            self.plan.push((at, Deed::Start(host)));
+        }
+        // Some clusters are hardly disturbed at all, others all the time.
+        let deeds = *self.rng.pick(&[0, 1, 2, 3, 5, 8, 13, 20]);
+        for _ in 0..deeds {
+            let at = self.rng.range(1_000..=self.scenario.healed_at - 2_000);
+            if self.rng.chance(55) { self.fault(at) } else { self.operation(at) }
+        }
+        self.plan.push((self.scenario.healed_at, Deed::Heal));
+        self.plan.sort_by_key(|it| it.0);
+        self.plan
+    }
+
+    fn host(&mut self) -> usize {
+        self.rng.below(self.scenario.clocks.len())
+    }
+
+    /// A length of time around those that matter: the session's.
+    fn length(&mut self) -> Ms {
+        let timeout = self.scenario.session_timeout;
+        match self.rng.below(3) {
+            0 => self.rng.range(100..=timeout / 2),
+            1 => self.rng.range(timeout / 2..=timeout * 3 / 2),
+            _ => self.rng.range(timeout..=timeout * 4),
+        }
+    }
+
+    fn fault(&mut self, at: Ms) {
+        let host = self.host();
+        let lasts = self.length();
+        let kind = self.rng.below(FAULTS);
+        let kind = self.focus.filter(|_| self.rng.chance(70)).map_or(kind, |it| it.0);
+        let deed = match kind {
+            0 => return self.crash(at, host, Deed::Crash(host)),
+            1 | 2 => {
+                let steps = self.rng.range(1..=60);
+                return self.crash(at, host, Deed::CrashWithin(host, steps));
+            }
+            3 => Deed::Pause(host, lasts),
+            4 => {
+                let grace = self.rng.range(0..=8_000);
+                return self.crash(at, host, Deed::Leave(host, grace));
+            }
+            5 => return self.deploy(at),
+            6 => return self.partition(at, host, lasts),
+            7 => return self.flap(at, host),
+            8 => Deed::Lag(host, self.rng.range(100..=3_000), lasts),
+            9 => Deed::LoseRequests(host, self.rng.range(5..=50), lasts),
+            10 => Deed::LoseAnswers(host, self.rng.range(5..=50), lasts),
+            11 => Deed::Outage(lasts, self.rng.chance(30)),
+            _ => return self.clock(at, host),
+        };
+        self.plan.push((at, deed));
+    }
+
+    /// A host whose process goes usually gets another.
+    fn crash(&mut self, at: Ms, host: usize, deed: Deed) {
+        self.plan.push((at, deed));
+        if self.rng.chance(70) {
+            let back = at + self.rng.range(200..=25_000);
+            self.plan.push((back.min(self.scenario.healed_at - 1_000), Deed::Start(host)));
+        }
+    }
+
+    fn deploy(&mut self, at: Ms) {
+        let mut at = at;
+        for host in 0..self.scenario.clocks.len() {
+            let grace = self.rng.range(0..=3_000);
+            self.plan.push((at, Deed::Leave(host, grace)));
+            at += self.rng.range(3_500..=6_000);
+            self.plan.push((at.min(self.scenario.healed_at - 1_000), Deed::Start(host)));
+            at += self.rng.range(0..=2_000);
+        }
+        self.plan.retain(|(time, _)| *time < self.scenario.healed_at);
+    }
+
+    fn partition(&mut self, at: Ms, host: usize, lasts: Ms) {
+        let (up, down) = *self.rng.pick(&[(true, true), (true, true), (true, false), (false, true)]);
+        let hold = self.rng.chance(50);
+        self.plan.push((at, Deed::Partition { host, up, down, hold, lasts }));
+        // Often it is a whole side of the network.
+        if self.rng.chance(40) {
+            let other = self.host();
+            self.plan.push((at, Deed::Partition { host: other, up, down, hold, lasts }));
+        }
+    }
+
+    fn flap(&mut self, at: Ms, host: usize) {
+        let mut at = at;
+        for _ in 0..self.rng.range(2..=6) {
+            let lasts = self.rng.range(300..=self.scenario.session_timeout);
+            let hold = self.rng.chance(50);
+            self.plan.push((at, Deed::Partition { host, up: true, down: true, hold, lasts }));
+            at += lasts + self.rng.range(100..=3_000);
+        }
+        self.plan.retain(|(time, _)| *time < self.scenario.healed_at);
+    }
+
+    fn clock(&mut self, at: Ms, host: usize) {
+        let by = match self.rng.below(4) {
+            0 => self.rng.signed(-3_000..=3_000),
+            1 | 2 => self.rng.signed(-50_000..=50_000),
+            _ if self.slow => self.rng.signed(-9_000_000..=9_000_000),
+            _ => self.rng.signed(-90_000..=90_000),
+        };
+        self.plan.push((at, Deed::ClockStep(host, by)));
+        if self.rng.chance(60) {
+            let right = at + self.rng.range(500..=60_000);
+            self.plan.push((right.min(self.scenario.healed_at - 1_000), Deed::ClockRight(host)));
+        }
+    }
+
+    fn operation(&mut self, at: Ms) {
+        let job = self.rng.below(self.scenario.jobs.len());
+        let total = self.scenario.jobs[job].spec.sharding_total_count;
+        let host = self.host();
+        let kind = self.rng.below(OPERATIONS);
+        let kind = self.focus.filter(|_| self.rng.chance(70)).map_or(kind, |it| it.1);
+        let operation = match kind {
+            0..=3 => Operation::Count(self.rng.range(1..=10) as u32),
+            4 | 5 if self.scenario.jobs[job].period > 0 && !self.slow => {
+                Operation::Cron(self.rng.pick(&SCHEDULES).0)
+            }
+            6 => Operation::Parameter(self.rng.range(1..=9)),
+            7 => Operation::Failover(self.rng.chance(50)),
+            8 => Operation::Misfire(self.rng.chance(50)),
+            9 => Operation::Monitor(self.rng.chance(60)),
+            10 | 11 => Operation::Server(host, false),
+            12 => Operation::Server(host, true),
+            13 => Operation::Item(self.rng.below(total as usize) as u32, false),
+            14 => Operation::Item(self.rng.below(total as usize) as u32, true),
+            15..=17 => Operation::Trigger,
+            18 => Operation::ShutDown(host),
+            19 => return self.remove(at, job),
+            20 => Operation::Nonsense,
+            _ => Operation::Trigger,
+        };
+        self.plan.push((at, Deed::Operate(job, operation)));
+    }
+
+    /// A removed job comes back with the next processes that have it.
+    fn remove(&mut self, at: Ms, job: usize) {
+        let steps = self.rng.range(1..=3) as usize;
+        self.plan.push((at, Deed::Operate(job, Operation::Remove(steps))));
+        let again = at + self.rng.range(500..=20_000);
+        for host in 0..self.scenario.clocks.len() {
+            let at = again + self.rng.range(0..=5_000);
+            self.plan.push((at, Deed::Crash(host)));
+            self.plan.push((at + self.rng.range(100..=4_000), Deed::Start(host)));
+        }
+        self.plan.retain(|(time, _)| *time < self.scenario.healed_at);
+    }
+}
