@@ -12,7 +12,9 @@ use elasticjob_testkit::{Proxy, ZooKeeper};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-static SERVER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
+/// It clears empty lines away often: that must not cost anybody a request.
+static SERVER: LazyLock<ZooKeeper> =
+    LazyLock::new(|| ZooKeeper::start_with_containers_cleared_every(Duration::from_secs(1)));
 
 const QUICK: &str = "session-timeout=4s&base-sleep=50ms&max-sleep=500ms&max-retries=20";
 const LONG: Duration = Duration::from_secs(90);
@@ -89,7 +91,6 @@ fn fire(nodes: &BTreeMap<String, Entry>, items: usize) -> Option<i64> {
 
 struct Member {
     worker: RunningWorker,
-    records: Records,
     proxy: Proxy,
 }
 
@@ -98,34 +99,12 @@ impl Member {
         let proxy = Proxy::start(SERVER.port()).await;
         let url = proxy.url(namespace, "session-timeout=30s&max-sleep=1s&max-retries=20");
         let worker = Worker::new(url).job(job).start().await.unwrap();
-        Member { records: worker.records(), worker, proxy }
-    }
-
-    /// The rounds that have begun since it was asked last.
-    fn rounds(&mut self) -> u64 {
-        let mut rounds = 0;
-        while let Some(record) = now_or_never(self.records.next()) {
-            match record {
-                Some(Recorded::Record(record)) => {
-                    rounds += u64::from(matches!(record.event, Event::RoundStarted { .. }));
-                }
-                Some(Recorded::Missed(count)) => panic!("missed {count} records"),
-                None => break,
-            }
-        }
-        rounds
-    }
-}
-
-fn now_or_never<T>(future: impl Future<Output = T>) -> Option<T> {
-    let mut future = std::pin::pin!(future);
-    match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
-        std::task::Poll::Ready(value) => Some(value),
-        std::task::Poll::Pending => None,
+        Member { worker, proxy }
     }
 }
 
 const MULTI: i32 = 14;
+const EVERY_MS: i64 = 4000;
 
 /// Requests per round of each instance, over several rounds.
 async fn count(items: u32, instances: usize) -> String {
@@ -138,32 +117,36 @@ async fn count(items: u32, instances: usize) -> String {
     }
     let all = items as usize;
     observer.until("an assignment", |it| is_settled(it, all, instances)).await;
-    let mut settled = 0;
-    let mut worst = 0;
-    let mut total = 0;
-    for round in 0..5 {
+    let (mut settled, mut samples, mut total) = (0, 0, 0);
+    for round in 0.. {
         let before = settled;
         observer.until("a round", |it| fire(it, all).is_some_and(|at| at > before)).await;
         settled = fire(&observer.nodes, all).unwrap();
-        let counted: Vec<_> = members.iter_mut().map(|it| (it.proxy.take_requests(), it.rounds())).collect();
-        if round < 2 {
-            continue; // The first rounds make the cursors.
+        let counted: Vec<_> = members.iter().map(|it| it.proxy.take_requests()).collect();
+        // The first rounds make the cursors; and on a machine that was held up several rounds may have passed.
+        if round < 2 || settled - before != EVERY_MS {
+            continue;
         }
-        let running = counted.iter().filter(|it| it.1 > 0).count();
-        assert_eq!(running, all.min(instances), "{counted:?}");
-        for (requests, rounds) in counted {
-            let expected = if rounds == 0 { BTreeMap::new() } else { BTreeMap::from([(MULTI, 2 * rounds)]) };
-            assert_eq!(requests, expected, "{items} items, {instances} instances, {rounds} rounds");
-            let sum: u64 = requests.values().sum();
-            worst = worst.max(sum / rounds.max(1));
-            total += sum;
+        let (busy, idle): (Vec<_>, Vec<_>) = counted.into_iter().partition(|it| !it.is_empty());
+        assert_eq!(
+            (busy.len(), idle.len()),
+            (all.min(instances), instances - all.min(instances)),
+            "{busy:?}"
+        );
+        for requests in busy {
+            assert_eq!(requests, BTreeMap::from([(MULTI, 2)]), "{items} items, {instances} instances");
+            total += requests.values().sum::<u64>();
+        }
+        samples += 1;
+        if samples == 3 {
+            break;
         }
     }
     for member in members {
         member.worker.shutdown().await;
     }
     let (i, n) = (instances as u64, u64::from(items));
-    format!("| {n} | {i} | {worst} | {} | {} |", total / 3, 6 * i + 8 * n + 4 * n * i)
+    format!("| {n} | {i} | 2 | {} | {} |", total / samples, 6 * i + 8 * n + 4 * n * i)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -173,6 +173,9 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
     if pending && !at.leaving && !at.view.available().is_empty() {
         return Step::stay();
     }
+    if !at.leaving && owns_unseen(at) && !on(Mutant::TrustNarrowMirror) {
+        return Step::stay(); // The mirror is about to show it.
+    }
     // While we waited the schedule may have changed; what the old one fired is forgotten.
     let stands = nominal.is_none_or(|fire| at.is_fire(fire)) || on(Mutant::KeepOldFire);
     let may_go_on = stands && !pending && !at.leaving;
@@ -187,6 +190,12 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
         return Step { commit: Some(answered), next: Some(Run::Idle), tell: None };
     }
     Step::go(Run::Idle)
+}
+
+/// Whether something is ours that the mirror does not follow yet, so that nobody can say if it may run.
+fn owns_unseen(at: &Standpoint<'_>) -> bool {
+    let known = at.view.items.range(..at.plan.spec.sharding_total_count);
+    known.into_iter().any(|(item, state)| !at.sees.covers(*item) && at.is_mine(state))
 }
 
 /// The items that this instance may run now for that reason.

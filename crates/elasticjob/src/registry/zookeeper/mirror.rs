@@ -384,7 +384,7 @@ impl Mirror {
                 return;
             }
             self.unread.remove(&path);
-        } else {
+        } else if has_meaning(&path) {
             self.read_unread(|_, _| true);
         }
         self.stand_in_line(path, own);
@@ -409,7 +409,7 @@ impl Mirror {
             return;
         };
         self.unread.remove(&path);
-        if !is_mark(&path) {
+        if !is_mark(&path) && has_meaning(&path) {
             self.read_unread(|_, _| true);
         }
         let partial = [&self.focus, &self.load.as_ref().map(|it| it.focus.clone())]
@@ -775,6 +775,11 @@ fn is_mark(path: &str) -> bool {
     item_of(path).is_some_and(|(_, rest)| rest == "running" || rest == "cursor")
 }
 
+/// Whether anybody acts on it. An empty line that the server clears away means nothing.
+fn has_meaning(path: &str) -> bool {
+    JobNode::parse(path) != JobNode::Other
+}
+
 fn unfocused_owners(names: &[String], focus: &Focus) -> Vec<String> {
     let items = names.iter().filter_map(|it| it.parse().ok());
     items.filter(|item| !focus.covers(*item)).map(|item| JobNode::Owner(item).path()).collect()
@@ -995,6 +1000,7 @@ mod tests {
             world.put("/sharding/0/running", "a");
             world.delete("/sharding/0/running");
         }
+        world.delete("/leader/election/latch");
         assert_eq!((world.settle(), world.told().len()), (0, 0), "rounds of others cost nothing");
         world.put("/sharding/0/running", "a");
         world.delete("/instances/a");
