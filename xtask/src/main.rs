@@ -42,7 +42,9 @@ fn test() -> Result<()> {
     verify()?;
     cargo(&["test", "--workspace", "--all-features", "--all-targets", "--no-fail-fast"])?;
     cargo(&["test", "--workspace", "--all-features", "--doc"])?;
-    cargo(&["run", "--quiet", "--package", "elasticjob", "--example", "failover"])?;
+    for example in ["failover", "dataflow"] {
+        cargo(&["run", "--quiet", "--package", "elasticjob", "--example", example])?;
+    }
     sim(&["--seeds", SEEDS])
 }
 

@@ -96,15 +96,17 @@ impl Live {
     }
 
     fn finished(&mut self, record: &Record, task_id: &str, item: u32, outcome: &Outcome) -> String {
-        let outcome = match outcome {
-            Outcome::Succeeded => "ok".to_owned(),
-            Outcome::Failed(error) => format!("FAILED: {error}"),
-            Outcome::Cancelled => "cancelled".to_owned(),
+        let (outcome, error) = match outcome {
+            Outcome::Succeeded => ("ok", String::new()),
+            Outcome::Failed(error) => ("FAILED", format!(": {error}")),
+            Outcome::Cancelled => ("cancelled", String::new()),
         };
         // The last two of its five parts are the instance and the number of the round.
         let instance = task_id.splitn(4, "@-@").nth(3).unwrap_or(task_id);
         let instance = instance.rsplit_once('-').map_or(instance, |(instance, _)| instance);
-        let Some(round) = self.rounds.get_mut(task_id) else { return format!("shard {item} {outcome}") };
+        let Some(round) = self.rounds.get_mut(task_id) else {
+            return format!("shard {item} {outcome}{error}");
+        };
         round.left = round.left.saturating_sub(1);
         let took = record.at.duration_since(round.started).as_millis();
         let (nominal, source, done) = (round.nominal, round.source, round.left == 0);
@@ -113,7 +115,7 @@ impl Live {
         }
         let due = nominal.map_or_else(|| format!("by {source}"), |at| format!("due {}", self.time(at)));
         let next = record.next_fire.map(|at| format!(", next {}", self.time(at))).unwrap_or_default();
-        format!("shard {item} {outcome} in {took} ms on {instance} ({due}{next})")
+        format!("shard {item} {outcome} in {took} ms on {instance} ({due}{next}){error}")
     }
 
     fn say(&self, at: Timestamp, job: &str, what: &str) {

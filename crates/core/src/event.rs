@@ -88,6 +88,8 @@ pub enum StopReason {
     },
     /// The stored configuration cannot be used, and there is no earlier one that could.
     BadConfig(String),
+    /// Something in this process broke that must not: a strategy panicked, or this library did.
+    Broken(String),
 }
 
 impl fmt::Display for StopReason {
@@ -103,6 +105,7 @@ impl fmt::Display for StopReason {
                 )
             }
             StopReason::BadConfig(error) => write!(f, "the stored configuration cannot be used: {error}"),
+            StopReason::Broken(panic) => write!(f, "broken: {panic}"),
         }
     }
 }

@@ -6,6 +6,8 @@
 
 pub mod coord;
 pub mod event;
+#[doc(hidden)]
+pub mod mutants;
 pub mod node;
 pub mod ops;
 pub mod plan;

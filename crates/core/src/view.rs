@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::tree::{Change, Entry, Stat, Zxid};
 
@@ -234,6 +235,9 @@ impl View {
 
     /// Whether the host may work. Exactly this host: `10.0.0.1` is not `10.0.0.12`.
     pub fn is_enabled(&self, ip: &str) -> bool {
+        if on(Mutant::MatchServersByPrefix) {
+            return self.servers.iter().any(|it| it.0.starts_with(ip) && it.1 == ENABLED);
+        }
         self.servers.get(ip).is_some_and(|status| status == ENABLED)
     }
 
@@ -245,8 +249,25 @@ impl View {
     /// Instances that may be given work, in the order in which Java hands them to a strategy: greatest id
     /// first.
     pub fn available(&self) -> Vec<&str> {
-        let able = |(id, has_document): &(&String, &bool)| **has_document && self.is_enabled(ip_of(id));
+        let able = |(id, has_document): &(&String, &bool)| {
+            **has_document && (self.is_enabled(ip_of(id)) || on(Mutant::AssignToDisabled))
+        };
         self.instances.iter().rev().filter(able).map(|(id, _)| id.as_str()).collect()
+    }
+
+    /// All nodes that an instance has to remove to be gone, if its session goes on without it. Marks that outlive
+    /// it are left for others to find.
+    pub fn nodes_of(&self, instance: &str) -> Vec<Node> {
+        let held = |mark: Option<&Mark>| mark.is_some_and(|it| it.ephemeral && it.by == instance);
+        let running = self.items.iter().filter(|(_, state)| held(state.running.as_ref()));
+        let mut nodes: Vec<Node> = running.map(|(item, _)| Node::Running(*item)).collect();
+        let taken = self.items.iter().filter(|(_, state)| state.failover.as_deref() == Some(instance));
+        nodes.extend(taken.map(|(item, _)| Node::Failover(*item)));
+        let places = self.lines.iter().filter(|(_, name)| name.starts_with(&ticket(instance)));
+        nodes.extend(places.map(|((latch, _), name)| Node::InLine(*latch, name.clone())));
+        nodes.extend((self.leader.as_deref() == Some(instance)).then_some(Node::Leader));
+        nodes.extend(self.is_alive(instance).then(|| Node::Instance(instance.to_owned())));
+        nodes
     }
 
     /// Who is first in line.
@@ -263,6 +284,11 @@ impl View {
         let line = self.lines.range((latch, String::new())..);
         line.take_while(move |((it, _), _)| *it == latch).map(|(_, name)| name)
     }
+}
+
+/// How the places of an instance in lines begin: Curator's spelling, with our id for its random one.
+pub(crate) fn ticket(instance: &str) -> String {
+    format!("_c_{instance}-")
 }
 
 /// The status of a host that may work.

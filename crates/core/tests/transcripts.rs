@@ -257,7 +257,8 @@ impl World {
         let session = self.tree.open_session();
         let member = self.member(name);
         (member.session, member.sessions) = (session, member.sessions + 1);
-        member.held_back = None;
+        // What was on its way in the old session never arrives.
+        member.held_back.iter_mut().for_each(VecDeque::clear);
         self.connect(name, false);
     }
 
@@ -281,12 +282,15 @@ impl World {
     /// Ends whatever runs, until nothing does.
     fn finish_all(&mut self) {
         self.deliver();
+        let mut rounds = 0;
         while let Some((name, items)) =
             self.members.iter().find_map(|(name, it)| match it.coordinator.run() {
                 Run::Running { left, .. } => Some((name.clone(), left.clone())),
                 Run::Idle | Run::Sharding { .. } | Run::Beginning { .. } | Run::Completing { .. } => None,
             })
         {
+            rounds += 1;
+            assert!(rounds < 100, "there is always something to do:\n{}", self.said);
             let items: Vec<String> = items.iter().map(u32::to_string).collect();
             let items: Vec<&str> = items.iter().map(String::as_str).collect();
             self.finish(&name, &items, &Outcome::Succeeded);
@@ -342,8 +346,12 @@ impl World {
     }
 
     fn tell(&mut self, changes: &[Change]) {
+        self.tell_others(changes, "");
+    }
+
+    fn tell_others(&mut self, changes: &[Change], but: &str) {
         let relative: Vec<Change> = changes.iter().filter_map(|it| it.relative_to(ROOT)).collect();
-        for name in self.members.keys().cloned().collect::<Vec<_>>() {
+        for name in self.members.keys().filter(|it| *it != but).cloned().collect::<Vec<_>>() {
             if self.members.get(&name).is_some_and(|it| it.online) {
                 self.step(&name, Input::Changed(relative.clone()));
             }
@@ -390,7 +398,11 @@ impl World {
                     None if result.is_ok() => Verdict::Done,
                     None => Verdict::Refused,
                 };
-                self.tell(&result.unwrap_or_default());
+                let changes = result.unwrap_or_default();
+                match loses {
+                    Some(_) => self.tell_others(&changes, name), // It sees them when it looks again.
+                    None => self.tell(&changes),
+                }
                 self.step(name, Input::Settled(slot, verdict));
             }
             Effect::Run(order) => {

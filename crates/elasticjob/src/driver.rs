@@ -2,12 +2,16 @@
 //!
 //! It is the only place that knows both the coordinator and a session.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
 use elasticjob_core::event::{Event, StopReason};
+use elasticjob_core::node::Node;
+use elasticjob_core::view::View;
 use elasticjob_cron::Schedule;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
@@ -17,7 +21,7 @@ use crate::clock::Clock;
 use crate::executor::{Executor, Finished};
 use crate::link::{Connection, Link};
 use crate::recorder::{Record, Recorder};
-use crate::registry::{CommitError, Op, Watch, WatchEvent};
+use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
 
 /// Where a job is, for the worker.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +51,8 @@ pub(crate) struct Driver {
     /// The session that the coordinator was told of last.
     known_session: u64,
     watch: Option<Watch>,
+    /// What the watch was asked to follow last.
+    focus: Option<Focus>,
     /// Transactions under way. They run in this task: an answer that is there at once needs no detour.
     commits: FuturesUnordered<BoxFuture<'static, Commit>>,
     /// The mirror is to be made anew, once nothing is under way.
@@ -99,6 +105,7 @@ impl Driver {
             connection: None,
             known_session: 0,
             watch: None,
+            focus: None,
             commits: FuturesUnordered::new(),
             resync: false,
             distrust_at: None,
@@ -109,8 +116,26 @@ impl Driver {
         }
     }
 
-    /// Runs until the job ends here. Boxed, because a future holds what it takes by value twice.
-    pub(crate) async fn run(mut self: Box<Self>) -> StopReason {
+    /// Runs until the job ends here. A panic, as of a user's strategy, ends this job and no other: it leaves the
+    /// registry, so that its peers do not wait for it.
+    pub(crate) async fn run(self: Box<Self>) -> StopReason {
+        let (job, root, link, status) =
+            (self.job.clone(), self.root.clone(), self.link.clone(), self.status.clone());
+        let panic = match AssertUnwindSafe(self.work()).catch_unwind().await {
+            Ok(reason) => return reason,
+            Err(panic) => crate::executor::panic_text(panic.as_ref()),
+        };
+        tracing::error!(job = &*job, "broken: {panic}");
+        if let Some(connection) = link.current() {
+            clean_up(&connection, &root).await;
+        }
+        let reason = StopReason::Broken(panic);
+        status.send_modify(|it| it.phase = Phase::Stopped(reason.clone()));
+        reason
+    }
+
+    /// Boxed, because a future holds what it takes by value twice.
+    async fn work(mut self: Box<Self>) -> StopReason {
         self.follow_link();
         loop {
             let happened = self.wait().await;
@@ -120,7 +145,7 @@ impl Driver {
             }
             if self.resync && self.commits.is_empty() {
                 self.resync = false;
-                self.watch = self.connection.as_ref().map(|it| it.session.watch(&self.root));
+                self.follow();
             }
         }
     }
@@ -168,9 +193,26 @@ impl Driver {
 
     fn follow_link(&mut self) -> Option<StopReason> {
         self.connection = self.connections.borrow_and_update().clone();
-        self.watch = self.connection.as_ref().map(|it| it.session.watch(&self.root));
+        self.follow();
         self.resync = false;
         None
+    }
+
+    /// Begins to watch anew.
+    fn follow(&mut self) {
+        self.watch = self.connection.as_ref().map(|it| it.session.watch(&self.root));
+        self.focus = None;
+        self.refocus();
+    }
+
+    /// Follows no more than the coordinator needs, where following costs something.
+    fn refocus(&mut self) {
+        let Some(watch) = self.watch.as_mut().filter(|it| it.is_focusable()) else { return };
+        let wanted = self.coordinator.focus();
+        if self.focus.as_ref() != Some(&wanted) {
+            watch.set_focus(wanted.clone());
+            self.focus = Some(wanted);
+        }
     }
 
     fn watched(&mut self, event: WatchEvent) -> Option<StopReason> {
@@ -183,6 +225,7 @@ impl Driver {
                 self.step(Input::Connected { me: connection.id.to_string(), nodes, same_session })
             }
             WatchEvent::Changed(changes) => self.step(Input::Changed(changes)),
+            WatchEvent::Sees(focus) => self.step(Input::Sees(focus)),
             WatchEvent::Suspended => {
                 self.distrust_at = Some(Instant::now() + connection.session.trusted_for());
                 self.step(Input::Suspended)
@@ -213,9 +256,14 @@ impl Driver {
             }
             // The watch will say that the session has ended.
             Err(CommitError::SessionEnded) => return None,
-            Err(error) => {
+            Err(error @ CommitError::Unknown(_)) => {
                 tracing::warn!(job = &*self.job, ?slot, "registry: {error}");
                 Verdict::Unknown
+            }
+            // It was not done. Trying again at once would not help.
+            Err(error @ (CommitError::TooLarge { .. } | CommitError::Invalid(_))) => {
+                tracing::error!(job = &*self.job, ?slot, "registry: {error}");
+                Verdict::Refused
             }
         };
         self.step(Input::Settled(slot, verdict))
@@ -224,7 +272,12 @@ impl Driver {
     fn step(&mut self, input: Input) -> Option<StopReason> {
         let mut effects = Vec::new();
         let now = self.clock.now();
+        // There are many of these, and none of them changes what must be followed.
+        let refocus = !matches!(input, Input::ItemFinished { .. });
         self.coordinator.step(now, input, &mut effects);
+        if refocus {
+            self.refocus();
+        }
         effects.into_iter().fold(None, |ended, effect| ended.or(self.perform(effect, now)))
     }
 
@@ -260,6 +313,16 @@ impl Driver {
         }
         let next_fire = self.coordinator.next_fire();
         self.recorder.record(Record { at: now.wall, job: self.job.clone(), event, next_fire });
+    }
+}
+
+/// Removes what says that this instance takes part in the job, while its session goes on for other jobs.
+async fn clean_up(connection: &Connection, root: &str) {
+    let Ok(nodes) = connection.session.read(root).await else { return };
+    let ours = View::new(&nodes).nodes_of(&connection.id);
+    let gone: Vec<Op> = ours.iter().map(Node::delete).collect();
+    if let Err(error) = connection.session.commit(root, gone).await {
+        tracing::error!("{root} still counts this instance, until its session ends: {error}");
     }
 }
 

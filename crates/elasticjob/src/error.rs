@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use elasticjob_core::event::StopReason;
 use elasticjob_core::spec::SpecError;
 
+use crate::executor::TypeError;
 use crate::host::HostError;
 use crate::registry::RegistryError;
 
@@ -22,6 +23,14 @@ pub enum Error {
         job: String,
         /// What is wrong, and the remedy.
         error: SpecError,
+    },
+    /// A job's properties are not what its type needs, or the type is not there.
+    #[error("job `{job}`: {error}")]
+    Type {
+        /// The job.
+        job: String,
+        /// What is wrong, and the remedy.
+        error: TypeError,
     },
     /// A job cannot start.
     #[error("job `{job}` cannot start: {reason}")]
@@ -47,7 +56,7 @@ pub enum Error {
     },
     /// A job of a file has no code.
     #[error(
-        "{file}: job `{job}` has neither a script nor code here: add `script:`, or bind code to that name; bound: {bound}"
+        "{file}: job `{job}` has neither a script nor code here: add `script:` or `http:`, or bind code to that name; bound: {bound}"
     )]
     Unbound {
         /// The file.

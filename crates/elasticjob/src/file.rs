@@ -15,6 +15,9 @@
 //!     timeZone: Europe/Vienna
 //!     shardingTotalCount: 3
 //!     shardingItemParameters: [Beijing, Shanghai, Guangzhou]
+//!   ping:
+//!     http: https://example.com/ping
+//!     cron: 0 0/5 * * * ?
 //!   clean-up:                # code that the program binds to this name
 //!     cron: 0 0 3 * * ?
 //!     failover: true
@@ -147,9 +150,15 @@ pub struct FileJob {
 /// ```
 /// use elasticjob::file::{FileWork, JobsFile};
 ///
-/// let java = "jobs: {a: {elasticJobType: SCRIPT, props: {script.command.line: date}}, b: {}}";
-/// let work: Vec<FileWork> = JobsFile::parse(java, |_| None)?.jobs.iter().map(|job| job.work).collect();
-/// assert_eq!(work, [FileWork::Script, FileWork::Code]);
+/// let text = "
+/// jobs:
+///   ours: { script: [echo, hello] }
+///   java: { elasticJobType: SCRIPT, props: { script.command.line: date } }
+///   ping: { http: https://example.com/ping }
+///   code: {}
+/// ";
+/// let work: Vec<FileWork> = JobsFile::parse(text, |_| None)?.jobs.iter().map(|job| job.work).collect();
+/// assert_eq!(work, [FileWork::Script, FileWork::Script, FileWork::Http, FileWork::Code]);
 /// # Ok::<(), elasticjob::file::FileError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +168,8 @@ pub enum FileWork {
     Code,
     /// The command line in the property `script.command.line`.
     Script,
+    /// Requests to the address in the property `http.uri`.
+    Http,
 }
 
 impl JobsFile {

@@ -1,5 +1,9 @@
 //! What users write: jobs, and the shard that a job is given to work on.
 
+mod dataflow;
+pub(crate) mod http;
+pub(crate) mod script;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
@@ -10,6 +14,9 @@ use elasticjob_core::event::Source;
 use elasticjob_core::spec::JobSpec;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
+
+use crate::executor::dataflow::Flow;
+pub use dataflow::{DataflowJob, EachJob, PartlyFailed, Processed};
 
 /// Why a shard failed. Any error converts into it, and so does a text: `Err("no rows".into())`.
 pub type JobError = Box<dyn std::error::Error + Send + Sync + 'static>;
@@ -57,6 +64,8 @@ pub struct Shard {
     /// writes, and let your store refuse those that carry a smaller one than it has seen: then nothing that an
     /// isolated worker still does can do harm.
     pub token: u64,
+    /// How many elements a dataflow job should fetch at a time. See [`Job::fetch_size`].
+    pub fetch_size: Option<u32>,
     pub(crate) cancel: CancellationToken,
     pub(crate) yielding: CancellationToken,
 }
@@ -134,7 +143,9 @@ pub(crate) type BlockingWork = dyn Fn(Shard) -> Result<(), JobError> + Send + Sy
 pub(crate) enum Work {
     Async(Arc<dyn Runnable>),
     Blocking(Arc<BlockingWork>),
+    Dataflow(Arc<dyn Flow>),
     Script,
+    Http,
 }
 
 /// How many shards of a job one worker works on at a time.
@@ -205,20 +216,6 @@ impl Job {
         work: impl Fn(Shard) -> Result<(), JobError> + Send + Sync + 'static,
     ) -> Job {
         Job::new(name, Work::Blocking(Arc::new(work)))
-    }
-
-    /// A job that runs a program for each shard, with the shard as JSON for its last argument. Words are
-    /// separated by blanks; quotes keep a word together. The program's exit code says whether it succeeded.
-    ///
-    /// ```
-    /// use elasticjob::Job;
-    ///
-    /// let job = Job::script("report", "/opt/report.sh --format 'plain text'").cron("0 0 2 * * ?");
-    /// # drop(job);
-    /// ```
-    pub fn script(name: impl Into<String>, command_line: impl Into<String>) -> Job {
-        let job = Job { class: SCRIPT_CLASS.to_owned(), ..Job::new(name, Work::Script) };
-        job.prop(COMMAND_LINE, command_line)
     }
 
     fn new(name: impl Into<String>, work: Work) -> Job {
@@ -375,5 +372,3 @@ impl fmt::Debug for Job {
 
 /// The class that Java gives to script jobs.
 pub(crate) const SCRIPT_CLASS: &str = "SCRIPT";
-/// The property that holds a script job's command line.
-pub(crate) const COMMAND_LINE: &str = "script.command.line";

@@ -305,9 +305,9 @@ impl Ops {
             Ok(()) => Ok(Committed::Yes),
             Err(CommitError::Conflict { .. }) => Ok(Committed::Conflict),
             Err(CommitError::Unknown(cause)) => Err(OpsError::InDoubt { job: job.to_owned(), cause }),
-            Err(error @ (CommitError::SessionEnded | CommitError::Invalid(_))) => {
-                Err(OpsError::Commit { job: job.to_owned(), error })
-            }
+            Err(
+                error @ (CommitError::SessionEnded | CommitError::TooLarge { .. } | CommitError::Invalid(_)),
+            ) => Err(OpsError::Commit { job: job.to_owned(), error }),
         }
     }
 

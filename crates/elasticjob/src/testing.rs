@@ -14,9 +14,12 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::executor::Executor;
+use crate::executor::{self, Executor};
 use crate::job::{Job, Shard};
 use crate::worker::Worker;
+
+/// How long a script that takes too long has to end, as on a worker.
+const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
 /// A shard as a job would be given it.
 ///
@@ -39,6 +42,7 @@ pub fn shard(job: &str, item: u32, total: u32) -> Shard {
         source: Source::Trigger,
         merged: 0,
         token: 1,
+        fetch_size: None,
         cancel: CancellationToken::new(),
         yielding: CancellationToken::new(),
     }
@@ -74,6 +78,7 @@ pub fn cancelled(shard: Shard) -> Shard {
 /// # Ok(()) }
 /// ```
 pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
+    executor::check(job).map_err(|error| Error::Type { job: job.name().to_owned(), error })?;
     let plan = Plan::compile(job.spec.clone(), &Strategies::default(), &Zone::system())
         .map_err(|error| Error::Spec { job: job.name().to_owned(), error })?;
     let total = plan.spec.sharding_total_count;
@@ -88,7 +93,7 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
         job_parameter: plan.spec.job_parameter.clone(),
         items: (0..total).map(item).collect(),
     };
-    let mut executor = Executor::new(Arc::from(job.name()), job.work.clone(), Duration::ZERO);
+    let mut executor = Executor::new(Arc::from(job.name()), job.work.clone(), CANCEL_GRACE);
     executor.start(order, &plan.spec);
     let mut outcomes = BTreeMap::new();
     while outcomes.len() < total as usize {

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::Error;
+use crate::executor;
 use crate::file::{FileWork, JobsFile};
-use crate::job::{Job, SCRIPT_CLASS, Work};
+use crate::job::{self, Job, SCRIPT_CLASS, Work};
 use crate::worker::Worker;
 use elasticjob_core::spec::JobSpec;
 
@@ -27,6 +28,7 @@ pub(crate) fn read(path: &Path) -> Result<Worker, Error> {
     for job in file.jobs {
         unbound.all.insert(job.spec.job_name.clone());
         match job.work {
+            FileWork::Http => worker.jobs.push(Job::from_spec(job.spec, job::http::CLASS, Work::Http)),
             FileWork::Script => worker.jobs.push(Job::from_spec(job.spec, SCRIPT_CLASS, Work::Script)),
             FileWork::Code => unbound.specs.push(job.spec),
         }
@@ -42,12 +44,20 @@ pub(crate) fn bind(mut worker: Worker, job: Job) -> Result<Worker, Error> {
         let known = known.join(", ");
         return Err(Error::NotInFile { file: unbound.file, job: job.name().to_owned(), known });
     };
-    worker.jobs.push(Job::from_spec(unbound.specs.swap_remove(at), &job.class, job.work));
+    let mut spec = unbound.specs.swap_remove(at);
+    // What the code says of its own type holds unless the file says otherwise.
+    for (key, value) in job.spec.props {
+        spec.props.entry(key).or_insert(value);
+    }
+    worker.jobs.push(Job::from_spec(spec, &job.class, job.work));
     worker.unbound = Some(unbound);
     Ok(worker)
 }
 
 pub(crate) fn check(worker: &Worker) -> Result<(), Error> {
+    for job in &worker.jobs {
+        executor::check(job).map_err(|error| Error::Type { job: job.name().to_owned(), error })?;
+    }
     let Some(unbound) = &worker.unbound else { return Ok(()) };
     let Some(spec) = unbound.specs.first() else { return Ok(()) };
     let bound: Vec<&str> = worker.jobs.iter().map(Job::name).collect();

@@ -326,6 +326,34 @@ async fn what_cannot_start_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_strategy_that_panics_ends_its_job_and_no_other() {
+    struct Alone;
+    impl elasticjob::Strategy for Alone {
+        fn assign(&self, instances: &[&str], _job: &str, total: u32) -> Vec<Vec<u32>> {
+            assert!(instances.len() < 2, "cannot share");
+            vec![(0..total).collect(); instances.len()]
+        }
+    }
+    let registry = registry();
+    let (gate, mut opener) = gate(true);
+    let job = |name: &str| every_ten_seconds(name, gate.clone()).strategy("ALONE");
+    let worker = || Worker::new(registry.clone()).strategy("ALONE", Alone);
+    let first = testing::clock_from(worker().job(job("good")).job(job("bad")), now()).start().await.unwrap();
+    let id = first.instance_id().unwrap();
+    // The first leads, and breaks when it should share. The second is then alone, and carries on.
+    let second = testing::clock_from(worker().job(job("bad")), now()).start().await.unwrap();
+    let mut ran = BTreeMap::new();
+    for _ in 0..4 {
+        let shard = opener.next().await;
+        ran.entry(shard.job.to_string()).or_insert_with(BTreeSet::new).insert(instance(&shard));
+    }
+    assert_eq!(ran["good"], BTreeSet::from([id]));
+    assert_eq!(ran["bad"], BTreeSet::from([second.instance_id().unwrap()]));
+    first.shutdown().await;
+    second.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_thousand_jobs_start_and_fire_together() {
     let (sender, mut seen) = mpsc::unbounded_channel();
     let mut worker = Worker::new(registry());

@@ -197,17 +197,17 @@ fn keys_that_nobody_knows() {
             1 | regCenter: {serverLists: 'localhost:2181'}
               | ^^^^^^^^^
 
-            line 1, column 12: jobs.a.shardingCount is no setting of a job: did you mean shardingTotalCount? known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding
+            line 1, column 12: jobs.a.shardingCount is no setting of a job: did you mean shardingTotalCount? known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, http, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding
               |
             1 | jobs: {a: {shardingCount: 3}}
               |            ^^^^^^^^^^^^^
 
-            line 1, column 12: jobs.a.fail_over is no setting of a job: did you mean failover? known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding
+            line 1, column 12: jobs.a.fail_over is no setting of a job: did you mean failover? known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, http, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding
               |
             1 | jobs: {a: {fail_over: true}}
               |            ^^^^^^^^^
 
-            line 1, column 12: jobs.a.colour is no setting of a job: known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding
+            line 1, column 12: jobs.a.colour is no setting of a job: known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, http, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding
               |
             1 | jobs: {a: {colour: red}}
               |            ^^^^^^
@@ -264,8 +264,9 @@ fn keys_of_other_files() {
             "jobs: {a: {elastic-job-class: org.example.CleanUp}}",
             "jobs: {a: {jobName: b}}",
             "jobs: {a: {jobBootstrapBeanName: b}}",
-            "jobs: {a: {http: 'https://example.com'}}",
+            "jobs: {a: {url: 'https://example.com'}}",
             "jobs: {a: {dataflow: {}}}",
+            "jobs: {a: {streaming-process: true}}",
             "jobs: {a: {scriptCommandLine: date}}",
             "jobs: {a: {tracing: {}}}",
         ],
@@ -290,15 +291,20 @@ fn keys_of_other_files() {
             1 | jobs: {a: {jobBootstrapBeanName: b}}
               |            ^^^^^^^^^^^^^^^^^^^^
 
-            line 1, column 12: jobs.a.http is not available in this version: write a script, or bind code to the job's name
+            line 1, column 12: jobs.a.url is called http here: rename the key
               |
-            1 | jobs: {a: {http: 'https://example.com'}}
-              |            ^^^^
+            1 | jobs: {a: {url: 'https://example.com'}}
+              |            ^^^
 
-            line 1, column 12: jobs.a.dataflow is not available in this version: write a script, or bind code to the job's name
+            line 1, column 12: jobs.a.dataflow is not written in the file: remove the key, and bind code to the job's name
               |
             1 | jobs: {a: {dataflow: {}}}
               |            ^^^^^^^^
+
+            line 1, column 12: jobs.a.streaming-process is a property: write `streaming.process: true` below props
+              |
+            1 | jobs: {a: {streaming-process: true}}
+              |            ^^^^^^^^^^^^^^^^^
 
             line 1, column 12: jobs.a.scriptCommandLine is called script here: rename the key
               |
@@ -709,7 +715,20 @@ fn crons_and_zones() {
 fn kinds_of_jobs() {
     check(
         &[
-            "jobs: {a: {elasticJobType: HTTP, props: {http.uri: x}}}",
+            "jobs: {a: {elasticJobType: HTTP, props: {http.uri: ''}}}",
+            "jobs: {a: {elasticJobType: HTTP}}",
+            "jobs: {a: {props: {http.uri: 'http://x'}}}",
+            "jobs: {a: {http: 'http://x', props: {http.uri: 'http://x'}}}",
+            "jobs: {a: {http: 'http://x', script: date}}",
+            "jobs: {a: {type: HTTP, script: date}}",
+            "jobs: {a: {type: script, http: 'http://x'}}",
+            "jobs: {a: {http: example.com}}",
+            "jobs: {a: {http: [a]}}",
+            "jobs: {a: {script: []}}",
+            "jobs: {a: {script: ['', x]}}",
+            "jobs: {a: {script: [date, ~]}}",
+            "jobs: {a: {script: [date, [u]]}}",
+            "jobs: {a: {script: {a: b}}}",
             "jobs: {a: {elastic-job-type: dataflow}}",
             "jobs: {a: {type: simple}}",
             "jobs: {a: {type: spark}}",
@@ -721,12 +740,77 @@ fn kinds_of_jobs() {
             "jobs: {a: {props: {script.command.line: date}}}",
         ],
         &expect![[r#"
-            line 1, column 28: jobs.a.elasticJobType `HTTP` is not available in this version: write SCRIPT, or remove the key and bind code to the job's name
+            line 1, column 34: jobs.a.props has an empty http.uri: write the address
               |
-            1 | jobs: {a: {elasticJobType: HTTP, props: {http.uri: x}}}
-              |                            ^^^^
+            1 | jobs: {a: {elasticJobType: HTTP, props: {http.uri: ''}}}
+              |                                  ^^^^^
 
-            line 1, column 30: jobs.a.elastic-job-type `dataflow` is not available in this version: write SCRIPT, or remove the key and bind code to the job's name
+            line 1, column 12: jobs.a.elasticJobType is HTTP, but there is no address: add `http: https://example.com/`
+              |
+            1 | jobs: {a: {elasticJobType: HTTP}}
+              |            ^^^^^^^^^^^^^^
+
+            line 1, column 12: jobs.a.props has http.uri, but the job is no HTTP job: add `elasticJobType: HTTP`
+              |
+            1 | jobs: {a: {props: {http.uri: 'http://x'}}}
+              |            ^^^^^
+
+            line 1, column 30: jobs.a.props has http.uri, but http says it already: keep one of them
+              |
+            1 | jobs: {a: {http: 'http://x', props: {http.uri: 'http://x'}}}
+              |                              ^^^^^
+
+            line 1, column 12: jobs.a.http makes the job of two types: keep one of them
+              |
+            1 | jobs: {a: {http: 'http://x', script: date}}
+              |            ^^^^
+
+            line 1, column 12: jobs.a.type is HTTP, but the job has script: keep one of them
+              |
+            1 | jobs: {a: {type: HTTP, script: date}}
+              |            ^^^^
+
+            line 1, column 12: jobs.a.type is SCRIPT, but the job has http: keep one of them
+              |
+            1 | jobs: {a: {type: script, http: 'http://x'}}
+              |            ^^^^
+
+            line 1, column 18: jobs.a.http `example.com` is no address: write one that begins with http:// or https://
+              |
+            1 | jobs: {a: {http: example.com}}
+              |                  ^^^^^^^^^^^
+
+            line 1, column 18: jobs.a.http `[…]` is no text: write a single value
+              |
+            1 | jobs: {a: {http: [a]}}
+              |                  ^
+
+            line 1, column 12: jobs.a.script has no program: write it first in the list
+              |
+            1 | jobs: {a: {script: []}}
+              |            ^^^^^^
+
+            line 1, column 12: jobs.a.script has no program: write it first in the list
+              |
+            1 | jobs: {a: {script: ['', x]}}
+              |            ^^^^^^
+
+            line 1, column 27: jobs.a.script[1] has no value: write one, or remove the key
+              |
+            1 | jobs: {a: {script: [date, ~]}}
+              |                           ^
+
+            line 1, column 27: jobs.a.script[1] `[…]` is no text: write a single value
+              |
+            1 | jobs: {a: {script: [date, [u]]}}
+              |                           ^
+
+            line 1, column 20: jobs.a.script `{…}` is no text: write a single value
+              |
+            1 | jobs: {a: {script: {a: b}}}
+              |                    ^
+
+            line 1, column 30: jobs.a.elastic-job-type `dataflow` is not written in the file: remove the key, and bind code to the job's name
               |
             1 | jobs: {a: {elastic-job-type: dataflow}}
               |                              ^^^^^^^^
@@ -736,7 +820,7 @@ fn kinds_of_jobs() {
             1 | jobs: {a: {type: simple}}
               |                  ^^^^^^
 
-            line 1, column 18: jobs.a.type `spark` is no type of job: known is SCRIPT; without the key, the job is code bound to its name
+            line 1, column 18: jobs.a.type `spark` is no type of job: known are SCRIPT and HTTP; without the key, the job is code bound to its name
               |
             1 | jobs: {a: {type: spark}}
               |                  ^^^^^

@@ -13,19 +13,31 @@ pub(crate) struct Clock {
     offset: i64,
     drift_ppm: i64,
     step: i64,
+    stepped_at: Ms,
 }
 
 impl Clock {
     pub(crate) fn new(base: Timestamp, setup: ClockSetup) -> Clock {
-        Clock { base, offset: setup.offset, drift_ppm: setup.drift_ppm, step: 0 }
+        Clock { base, offset: setup.offset, drift_ppm: setup.drift_ppm, step: 0, stepped_at: 0 }
     }
 
-    pub(crate) fn step(&mut self, by: i64) {
+    pub(crate) fn step(&mut self, by: i64, at: Ms) {
         self.step += by;
+        self.stepped_at = at;
     }
 
-    pub(crate) fn put_right(&mut self) {
+    pub(crate) fn put_right(&mut self, at: Ms) {
         self.step = 0;
+        self.stepped_at = at;
+    }
+
+    /// By how much it is off, but for what it always is.
+    pub(crate) fn off(&self) -> i64 {
+        self.step
+    }
+
+    pub(crate) fn stepped_at(&self) -> Ms {
+        self.stepped_at
     }
 
     pub(crate) fn read(&self, at: Ms) -> Now {

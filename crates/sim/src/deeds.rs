@@ -19,10 +19,11 @@ impl World {
                 self.with_process(*host, |world, id| world.processes[id].dies_in = Some(*steps));
             }
             Deed::Leave(host, grace) => {
-                self.with_process(*host, |world, id| match world.processes[id].state {
-                    State::Alive => world.leave(id, *grace),
-                    State::Paused | State::Dead => {}
-                })
+                self.with_process(*host, |world, id| {
+                    if world.processes[id].state == State::Alive {
+                        world.leave(id, *grace);
+                    }
+                });
             }
             Deed::Pause(host, lasts) => self.with_process(*host, |world, id| world.pause(id, *lasts)),
             Deed::Partition { host, up, down, hold, lasts } => {
@@ -43,7 +44,7 @@ impl World {
             }
             Deed::Outage(lasts, forget) => self.outage(*lasts, *forget),
             Deed::ClockStep(host, by) => {
-                self.hosts[*host].clock.step(*by);
+                self.hosts[*host].clock.step(*by, self.now);
                 self.begin_fault("wrong clock", vec![Undo::Clock(*host)], NEVER);
             }
             Deed::ClockRight(host) => self.put_clock_right(*host),
@@ -154,7 +155,7 @@ impl World {
                 Undo::Resume(id) => self.resume(id),
                 Undo::Up(host) => self.hosts[host].up = Way::default(),
                 Undo::Down(host) => self.hosts[host].down = Way::default(),
-                Undo::Clock(host) => self.hosts[host].clock.put_right(),
+                Undo::Clock(host) => self.hosts[host].clock.put_right(self.now),
                 Undo::Registry { forget } => self.come_back(forget),
             }
         }

@@ -30,7 +30,7 @@ impl World {
         let jobs = self.scenario.jobs.iter().map(|job| {
             let local = Local { spec: job.spec.clone(), class: "SIM".to_owned(), zone: Zone::UTC };
             let coordinator = Some(Coordinator::new(local, Strategies::default(), now));
-            JobHere { coordinator, session: None, wants_resync: false, wakes_at: None }
+            JobHere { coordinator, session: None, focus: None, wants_resync: false, wakes_at: None }
         });
         let jobs = jobs.collect();
         self.processes.push(Process {
@@ -157,6 +157,7 @@ impl World {
             Message::Expired => self.session_ended(id),
             Message::Pong => {}
             Message::Changed { job, changes } => self.feed(id, job, Input::Changed(changes)),
+            Message::Sees(job, focus) => self.feed(id, job, Input::Sees(focus)),
             Message::Settled { number, verdict } => {
                 if let Some(Awaited::Commit(job, slot)) = self.processes[id].awaited.remove(&number) {
                     self.settled(id, job, slot, verdict);
@@ -165,6 +166,10 @@ impl World {
             Message::Snapshot { number, job, nodes } => {
                 if let Some(number) = number {
                     self.processes[id].awaited.remove(&number);
+                }
+                self.look_at_lease(id);
+                if self.processes[id].distrusts {
+                    return; // It is read anew when the session is trusted again.
                 }
                 let process = &mut self.processes[id];
                 let same_session = process.jobs[job].session == process.session;
@@ -217,15 +222,18 @@ impl World {
     }
 
     fn welcome(&mut self, id: ProcessId, conn: ConnId, session: SessionId, number: u32) {
+        let now = self.mono(id);
         let process = &mut self.processes[id];
         process.connected = true;
-        process.distrusts = false;
+        // An answer that lay in a buffer while the process stood still proves nothing.
+        process.distrusts = now >= process.trusted_until;
         if process.session != Some(session) {
             process.session = Some(session);
             process.session_number = number;
             let (me, instance) = (process.me(), process.instance());
             self.ids.insert(me, instance);
         }
+        forget_focus(&mut self.processes[id]);
         self.arm_distrust(id);
         self.ping(id, conn);
     }
@@ -272,6 +280,7 @@ impl World {
         match lives_for {
             Some(_) => self.crash(id),
             None => {
+                self.refocus(id, job);
                 self.resync_if_quiet(id, job);
                 self.arm(id, job);
             }
@@ -313,6 +322,18 @@ impl World {
             return self.after(0, Event::Timer(id, Timer::Request(number)));
         };
         self.send(conn, sent, Request::Commit { number, job, ops });
+    }
+
+    /// Follows no more than the coordinator needs.
+    fn refocus(&mut self, id: ProcessId, job: usize) {
+        let process = &self.processes[id];
+        let (Some(conn), Some(coordinator)) = (process.conn, &process.jobs[job].coordinator) else { return };
+        let wanted = coordinator.focus();
+        if self.scenario.focuses && process.connected && process.jobs[job].focus.as_ref() != Some(&wanted) {
+            let sent = self.mono(id);
+            self.processes[id].jobs[job].focus = Some(wanted.clone());
+            self.send(conn, sent, Request::Focus(job, wanted));
+        }
     }
 
     /// What is under way while the mirror is read would be forgotten by it.
@@ -423,6 +444,11 @@ impl World {
         }
         self.note(|| format!("the process of {} is gone", ip(host)));
     }
+}
+
+/// A new connection follows everything, until it is asked for less.
+fn forget_focus(process: &mut Process) {
+    process.jobs.iter_mut().for_each(|it| it.focus = None);
 }
 
 fn spell(ops: &[Op]) -> String {

@@ -52,6 +52,10 @@ pub struct UserRun {
     pub token: u64,
     /// Whether the job was monitored, by the configuration in the registry.
     pub monitored: bool,
+    /// By how much the clock of its host was off.
+    pub clock_off: i64,
+    /// And since when it was off by that much, or right.
+    pub clock_off_for: Ms,
     /// When it began.
     pub started: Ms,
     /// When it was told to stop.

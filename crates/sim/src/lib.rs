@@ -10,6 +10,8 @@ mod clock;
 mod deeds;
 mod driver;
 pub mod history;
+#[cfg(feature = "mutants")]
+pub mod hunt;
 pub mod invariant;
 mod network;
 mod operator;

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use elasticjob_core::coord::Verdict;
+use elasticjob_core::coord::{Focus, Verdict};
 use elasticjob_core::tree::{Change, SessionId};
 
 use crate::history::{Fact, Instance, ProcessId, SessionEnd};
-use crate::registry::{Conn, ConnId, Message, Parcel, Request, Session, job_of, root};
+use crate::registry::{Conn, ConnId, Message, Parcel, Request, Session, all_of, job_of, root};
 use crate::scenario::Ms;
 use crate::world::{Event, World};
+
+/// No job has more items.
+const ITEMS_MAX: u32 = 32;
 
 impl World {
     fn latency(&mut self) -> Ms {
@@ -83,6 +86,7 @@ impl World {
         match request {
             Request::Connect(_) => {}
             Request::Ping => self.push(conn, Some(sent), Message::Pong),
+            Request::Focus(job, focus) => self.focus(conn, job, focus),
             Request::Close => self.end_session(session, SessionEnd::Closed),
             Request::Read { number, job } => self.push_snapshot(conn, Some(sent), Some(number), job),
             Request::Commit { number, job, ops } => {
@@ -118,6 +122,9 @@ impl World {
         self.push(conn, Some(sent), Message::Welcome { session: id, number });
         for job in 0..self.scenario.jobs.len() {
             self.push_snapshot(conn, Some(sent), None, job);
+            if self.scenario.focuses {
+                self.push(conn, None, Message::Sees(job, Focus::Everything));
+            }
         }
     }
 
@@ -150,9 +157,25 @@ impl World {
         let listeners: Vec<ConnId> = self.registry.sessions.values().filter_map(|it| it.conn).collect();
         for (job, changes) in by_job {
             for &conn in &listeners {
-                self.push(conn, None, Message::Changed { job, changes: changes.clone() });
+                let changes = self.conns[conn].seen(job, &changes);
+                if !changes.is_empty() {
+                    self.push(conn, None, Message::Changed { job, changes });
+                }
             }
         }
+    }
+
+    /// Tells all about what is followed from now on and was not, and then that it is so.
+    fn focus(&mut self, conn: ConnId, job: usize, focus: Focus) {
+        let before = self.conns[conn].focus.insert(job, focus.clone()).unwrap_or(Focus::Everything);
+        let changes: Vec<Change> = (0..ITEMS_MAX)
+            .filter(|item| focus.covers(*item) && !before.covers(*item))
+            .flat_map(|item| all_of(&self.registry.tree, job, item))
+            .collect();
+        if !changes.is_empty() {
+            self.push(conn, None, Message::Changed { job, changes });
+        }
+        self.push(conn, None, Message::Sees(job, focus));
     }
 
     pub(crate) fn expire(&mut self, id: SessionId) {

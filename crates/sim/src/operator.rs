@@ -58,12 +58,13 @@ impl World {
             return;
         };
         self.write_as_operator(job, &[Node::Config.set("shardingTotalCount: many\n")]);
-        self.point("bad document");
+        self.see(Fact::Fault("bad document", true));
         let wait = self.rng.range(1_000..=15_000).min(self.scenario.healed_at.saturating_sub(self.now + 500));
         self.after(wait, Event::PutBack(job, spec.to_yaml()));
     }
 
     pub(crate) fn put_back(&mut self, job: usize, text: String) {
+        self.see(Fact::Fault("bad document", false));
         if self.exists(job, &Node::Config) {
             self.write_as_operator(job, &[Node::Config.set(text)]);
         }
@@ -79,7 +80,8 @@ impl World {
 
     fn item(&mut self, job: usize, item: u32, on: bool) {
         let node = Node::Disabled(item);
-        let stands = self.exists(job, &Node::Owner(item));
+        let total = self.configs[job].as_ref().map_or(0, |it| it.sharding_total_count);
+        let stands = item < total && self.exists(job, &Node::Owner(item));
         let op = if on { node.delete() } else { node.create("") };
         if stands && self.exists(job, &node) == on && self.write_as_operator(job, &[op]) {
             self.see(Fact::Item(job, item, on));

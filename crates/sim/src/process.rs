@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use elasticjob_core::coord::{Coordinator, Slot};
+use elasticjob_core::coord::{Coordinator, Focus, Slot};
+use elasticjob_core::mutants::{Mutant, on};
 use elasticjob_core::tree::SessionId;
 
 use crate::clock::Clock;
@@ -92,6 +93,8 @@ pub(crate) struct JobHere {
     pub(crate) coordinator: Option<Coordinator>,
     /// The session in which it was last connected.
     pub(crate) session: Option<SessionId>,
+    /// What its mirror was asked to follow last.
+    pub(crate) focus: Option<Focus>,
     /// Its mirror is to be made anew, once nothing of it is under way.
     pub(crate) wants_resync: bool,
     /// When it is woken at the latest.
@@ -105,6 +108,9 @@ impl Process {
 
     /// The id under which it is registered. In containers, every process is number one.
     pub(crate) fn me(&self) -> String {
+        if on(Mutant::ReuseId) {
+            return format!("{}@-@1.{:x}", ip(self.host), self.boot);
+        }
         format!("{}@-@1.{:x}.{}", ip(self.host), self.boot, self.session_number)
     }
 }

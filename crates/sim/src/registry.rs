@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use elasticjob_core::coord::Verdict;
+use elasticjob_core::coord::{Focus, Verdict};
+use elasticjob_core::node::Node;
 use elasticjob_core::tree::{Change, Entry, Op, SessionId, Tree};
 use jiff::Timestamp;
 
@@ -15,8 +16,17 @@ pub(crate) type ConnId = usize;
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
     Connect(Option<SessionId>),
-    Commit { number: u64, job: usize, ops: Vec<Op> },
-    Read { number: u64, job: usize },
+    Commit {
+        number: u64,
+        job: usize,
+        ops: Vec<Op>,
+    },
+    Read {
+        number: u64,
+        job: usize,
+    },
+    /// Follow only these items from now on.
+    Focus(usize, Focus),
     Ping,
     Close,
 }
@@ -24,11 +34,26 @@ pub(crate) enum Request {
 /// What the registry tells a client.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
-    Welcome { session: SessionId, number: u32 },
+    Welcome {
+        session: SessionId,
+        number: u32,
+    },
     Expired,
-    Snapshot { number: Option<u64>, job: usize, nodes: Vec<Entry> },
-    Changed { job: usize, changes: Vec<Change> },
-    Settled { number: u64, verdict: Verdict },
+    Snapshot {
+        number: Option<u64>,
+        job: usize,
+        nodes: Vec<Entry>,
+    },
+    Changed {
+        job: usize,
+        changes: Vec<Change>,
+    },
+    /// What is followed from now on.
+    Sees(usize, Focus),
+    Settled {
+        number: u64,
+        verdict: Verdict,
+    },
     Pong,
 }
 
@@ -53,6 +78,8 @@ pub(crate) struct Conn {
     pub(crate) last_arrival: Ms,
     pub(crate) last_delivery: Ms,
     pub(crate) fifo: VecDeque<Parcel>,
+    /// What is followed of each job, where it is less than everything.
+    pub(crate) focus: BTreeMap<usize, Focus>,
 }
 
 impl Conn {
@@ -66,7 +93,15 @@ impl Conn {
             last_arrival: 0,
             last_delivery: 0,
             fifo: VecDeque::new(),
+            focus: BTreeMap::new(),
         }
+    }
+
+    /// What of these changes this connection is told.
+    pub(crate) fn seen(&self, job: usize, changes: &[Change]) -> Vec<Change> {
+        let Some(focus) = self.focus.get(&job) else { return changes.to_vec() };
+        let seen = |it: &&Change| item_of(it.path()).is_none_or(|item| focus.covers(item));
+        changes.iter().filter(seen).cloned().collect()
     }
 }
 
@@ -99,6 +134,41 @@ impl Registry {
     pub(crate) fn operate(&mut self, root: &str, ops: &[Op], now: Timestamp) -> Option<Vec<Change>> {
         self.tree.commit(self.operator, root, ops, now).ok()
     }
+}
+
+/// The item whose node this is. Who owns an item is told to everybody.
+fn item_of(path: &str) -> Option<u32> {
+    match Node::parse(path) {
+        Node::Item(item)
+        | Node::Running(item)
+        | Node::Failover(item)
+        | Node::Failovering(item)
+        | Node::Misfire(item)
+        | Node::Disabled(item)
+        | Node::Cursor(item) => Some(item),
+        _ => None,
+    }
+}
+
+/// All that there is to tell about an item, also of what is not there.
+pub(crate) fn all_of(tree: &Tree, job: usize, item: u32) -> Vec<Change> {
+    let nodes = [
+        Node::Running(item),
+        Node::Failover(item),
+        Node::Failovering(item),
+        Node::Misfire(item),
+        Node::Disabled(item),
+        Node::Cursor(item),
+        Node::Item(item),
+    ];
+    let tell = |node: Node| {
+        let (path, at) = (node.path(), format!("{}{}", root(job), node.path()));
+        match tree.snapshot(&at).into_iter().next().filter(|it| it.path.is_empty()) {
+            Some(entry) => Change::Put(Entry { path, ..entry }),
+            None => Change::Gone { path },
+        }
+    };
+    nodes.into_iter().map(tell).collect()
 }
 
 /// The subtree of a job.

@@ -11,6 +11,10 @@ use crate::rng::Rng;
 /// Milliseconds of true time since the simulation began.
 pub type Ms = u64;
 
+/// Kinds of faults, and of what operators do, some of them more than once.
+const FAULTS: usize = 13;
+const OPERATIONS: usize = 22;
+
 /// How long a leader waits for running items before it moves the others.
 const PATIENCE: Ms = 10_000;
 
@@ -27,6 +31,8 @@ pub struct Scenario {
     pub jobs: Vec<JobSetup>,
     /// How long the registry waits for a silent session.
     pub session_timeout: Ms,
+    /// Processes follow only the items that they need.
+    pub focuses: bool,
     /// One way through a healthy network takes from this to that.
     pub latency: (Ms, Ms),
     /// What happens, in the order of time.
@@ -176,12 +182,14 @@ impl Scenario {
             clocks: (0..hosts).map(|_| clock(&mut rng)).collect(),
             jobs,
             session_timeout,
+            focuses: rng.chance(60),
             latency,
             plan: Vec::new(),
             healed_at: 5_000 + chaos,
             ends_at: 0,
         };
-        scenario.plan = Planner { rng: &mut rng, scenario: &scenario, slow, plan: Vec::new() }.plan();
+        let focus = rng.chance(35).then(|| (rng.below(FAULTS), rng.below(OPERATIONS)));
+        scenario.plan = Planner { focus, rng: &mut rng, scenario: &scenario, slow, plan: Vec::new() }.plan();
         let period = scenario.jobs.iter().map(|it| it.period).max().unwrap_or_default();
         scenario.ends_at =
             scenario.healed_at + 2 * scenario.settling_time() + scenario.longest_run() + 4 * period;
@@ -205,14 +213,15 @@ impl Scenario {
         self.jobs.iter().map(JobSetup::longest_run).max().unwrap_or_default()
     }
 
-    /// How far clocks may be ahead: items whose fires they settled wait for that long. Beyond an hour, nobody
-    /// believes them.
+    /// How far clocks may be ahead: items whose fires they settled wait for that long. Beyond an hour nobody
+    /// believes them, but until the next fire that hour may come near.
     fn furthest_ahead(&self) -> Ms {
         let steps = self.plan.iter().map(|(_, deed)| match deed {
             Deed::ClockStep(_, by) => by.unsigned_abs(),
             _ => 0,
         });
-        steps.max().unwrap_or_default().min(3_600_000)
+        let period = self.jobs.iter().map(|it| it.period).max().unwrap_or_default();
+        steps.sum::<Ms>().min(3_600_000 + period)
     }
 
     /// The time of day, as a clock that is right shows it.
@@ -270,6 +279,8 @@ fn job(rng: &mut Rng, number: usize, slow: bool) -> JobSetup {
 
 /// Thinks up what goes wrong.
 struct Planner<'a> {
+    /// Kinds of faults and of operations that this seed prefers, to have them meet more often.
+    focus: Option<(usize, usize)>,
     rng: &'a mut Rng,
     scenario: &'a Scenario,
     slow: bool,
@@ -311,7 +322,9 @@ impl Planner<'_> {
     fn fault(&mut self, at: Ms) {
         let host = self.host();
         let lasts = self.length();
-        let deed = match self.rng.below(13) {
+        let kind = self.rng.below(FAULTS);
+        let kind = self.focus.filter(|_| self.rng.chance(70)).map_or(kind, |it| it.0);
+        let deed = match kind {
             0 => return self.crash(at, host, Deed::Crash(host)),
             1 | 2 => {
                 let steps = self.rng.range(1..=60);
@@ -395,7 +408,9 @@ impl Planner<'_> {
         let job = self.rng.below(self.scenario.jobs.len());
         let total = self.scenario.jobs[job].spec.sharding_total_count;
         let host = self.host();
-        let operation = match self.rng.below(22) {
+        let kind = self.rng.below(OPERATIONS);
+        let kind = self.focus.filter(|_| self.rng.chance(70)).map_or(kind, |it| it.1);
+        let operation = match kind {
             0..=3 => Operation::Count(self.rng.range(1..=10) as u32),
             4 | 5 if self.scenario.jobs[job].period > 0 && !self.slow => {
                 Operation::Cron(self.rng.pick(&SCHEDULES).0)

@@ -10,6 +10,7 @@ use crate::world::{Event, World};
 impl World {
     pub(crate) fn run(&mut self, process: ProcessId, job: usize, order: Order) {
         let monitored = self.configs[job].as_ref().is_some_and(|it| it.monitor_execution);
+        let clock = self.hosts[self.processes[process].host].clock;
         for item in order.items {
             let id = self.runs.len();
             let deaf = self.rng.chance(self.scenario.jobs[job].deaf_percent);
@@ -27,6 +28,8 @@ impl World {
                 parameter: order.job_parameter.clone(),
                 token: item.token,
                 monitored,
+                clock_off: clock.off(),
+                clock_off_for: self.now - clock.stepped_at(),
                 started: self.now,
                 cancelled: None,
                 ended: None,

@@ -2,6 +2,7 @@
 
 use super::{Move, Standpoint};
 use crate::event::Event;
+use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 
 pub(super) fn campaign(at: &Standpoint<'_>) -> Option<Move> {
@@ -10,7 +11,9 @@ pub(super) fn campaign(at: &Standpoint<'_>) -> Option<Move> {
         _ if at.leaving => None,
         None if stands => Some(vec![at.i_exist(), Latch::Election.join(&at.ticket())].into()),
         None => None,
-        Some(place) if !stands => Some(vec![Node::InLine(Latch::Election, place.clone()).delete()].into()),
+        Some(place) if !stands && !on(Mutant::StayInLine) => {
+            Some(vec![Node::InLine(Latch::Election, place.clone()).delete()].into())
+        }
         Some(place) if at.view.head_of_line(Latch::Election) == Some(place) => {
             let place = Node::InLine(Latch::Election, place.clone()).delete();
             let ops = vec![at.i_exist(), Node::Leader.create_ephemeral(at.me), place];

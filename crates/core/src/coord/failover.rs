@@ -4,30 +4,38 @@ use std::collections::BTreeSet;
 
 use super::{CHUNK, Move, Standpoint};
 use crate::event::Event;
+use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::tree::Op;
-use crate::view::Item;
+use crate::view::Mark;
 
 /// Removes the marks of the dead, and queues what they were running. Only the leader does: its place is tied
 /// to its session, so a leader that is one no longer cannot write either. If everybody cleaned up, a slow
 /// peer could remove the mark of a run that began since, and ZooKeeper has no check that would stop it.
 pub(super) fn collect_crashed(at: &Standpoint<'_>) -> Option<Move> {
-    if !at.leads() {
+    if !at.leads() || on(Mutant::ForgetTheDead) {
         return None;
     }
-    let dead = |state: &Item| {
-        // A mark that goes by itself is that of an instance that was shut down and has not finished yet.
-        let running = state.running.as_ref().is_some_and(|it| !it.ephemeral && !at.view.is_alive(&it.by));
-        (running, state.failovering.as_ref().is_some_and(|id| !at.view.is_alive(id)))
-    };
+    let dead = |id: Option<&String>| id.is_some_and(|id| !at.view.is_alive(id));
+    // A mark that goes by itself is that of an instance that was shut down and has not finished yet.
+    let stays = |mark: &&Mark| !mark.ephemeral;
     let mut queued = BTreeSet::new();
     let mut ops = vec![Node::Leader.exists()];
-    let found = at.view.items.iter().map(|(item, state)| (*item, state, dead(state)));
-    for (item, state, (running, failovering)) in found.filter(|it| it.2 != (false, false)).take(CHUNK) {
-        ops.extend(failovering.then(|| Node::Failovering(item).delete()));
-        ops.extend(running.then(|| Node::Running(item).delete()));
+    for (&item, state) in &at.view.items {
+        let marks = [
+            (dead(state.running.as_ref().filter(stays).map(|it| &it.by)), Node::Running(item)),
+            // It goes with its session, but an operator may have ended the job alone.
+            (dead(state.failover.as_ref()) && !on(Mutant::KeepFailoverOfStopped), Node::Failover(item)),
+            (dead(state.failovering.as_ref()), Node::Failovering(item)),
+        ];
+        let orphan = on(Mutant::FailOverIdleItems) && dead(state.owner.as_ref().map(|it| &it.by));
+        if ops.len() >= CHUNK || (marks.iter().all(|it| !it.0) && !orphan) {
+            continue; // What does not fit follows when this is done.
+        }
+        let taken = state.failover.is_some() && !marks[1].0;
+        ops.extend(marks.into_iter().filter(|it| it.0).map(|it| it.1.delete()));
         let wanted = at.fails_over() && item < at.plan.spec.sharding_total_count && !state.disabled;
-        if wanted && state.failover.is_none() && !at.view.crashed.contains(&item) {
+        if wanted && !taken && !at.view.crashed.contains(&item) {
             ops.push(Node::Crashed(item).create(""));
             queued.insert(item);
         }
@@ -76,7 +84,7 @@ pub(super) fn drop_leftovers(at: &Standpoint<'_>) -> Option<Move> {
     let mut ops = Vec::new();
     for (&item, state) in at.view.items.iter().filter(|(item, _)| !current.contains(item)) {
         let runs = state.running.as_ref().is_some_and(|it| it.by == at.me);
-        ops.extend(runs.then(|| Node::Running(item).delete()));
+        ops.extend((runs && !on(Mutant::KeepLeftovers)).then(|| Node::Running(item).delete()));
         let unwanted = state.disabled || item >= at.plan.spec.sharding_total_count;
         if unwanted && at.is_me(state.failover.as_ref()) {
             ops.push(Node::Failover(item).delete());
@@ -86,17 +94,24 @@ pub(super) fn drop_leftovers(at: &Standpoint<'_>) -> Option<Move> {
     (!ops.is_empty()).then(|| ops.into())
 }
 
+/// The queued item that we would take next. Java takes the first of the children, which it sorts by name,
+/// greatest first.
+fn next_in_queue(at: &Standpoint<'_>) -> Option<u32> {
+    let idle = at.run.is_idle() && at.due.is_none() && at.fails_over() && at.is_able();
+    let free = |item: &u32| idle && at.sees.covers(*item) && !at.zombies.contains_key(item);
+    let takeable = at.view.crashed.iter().copied().filter(free);
+    takeable.max_by_key(u32::to_string)
+}
+
+/// A dead peer's items go ahead of what we have to make up for: an instance that is always behind would never
+/// come to them.
+pub(super) fn waits_for_us(at: &Standpoint<'_>) -> bool {
+    next_in_queue(at).is_some() && !on(Mutant::StarveFailover)
+}
+
 /// An idle instance stands in line for the items that were queued, and takes one when it is first.
 pub(super) fn take_over(at: &Standpoint<'_>) -> Option<Move> {
-    let idle = at.run.is_idle() && at.due.is_none() && at.fails_over() && at.is_able();
-    // Java takes the first of the children, which it sorts by name, greatest first.
-    let takeable = at
-        .view
-        .crashed
-        .iter()
-        .copied()
-        .filter(|item| idle && at.sees.covers(*item) && !at.zombies.contains_key(item));
-    let item = takeable.max_by_key(u32::to_string);
+    let item = next_in_queue(at);
     match (item, at.place_in_line(Latch::Failover)) {
         _ if at.leaving => None,
         (None, None) => None,
@@ -111,7 +126,7 @@ pub(super) fn take_over(at: &Standpoint<'_>) -> Option<Move> {
                 Some(_) => Node::Failovering(item).set(at.me),
                 None => Node::Failovering(item).create(at.me),
             });
-            ops.push(Node::Crashed(item).delete());
+            ops.extend((!on(Mutant::TakeOverAgain)).then(|| Node::Crashed(item).delete()));
             Some(Move::from(ops).telling(Event::TookOver { item }))
         }
         (Some(_), Some(_)) => None,

@@ -24,6 +24,7 @@ use elasticjob_cron::Zone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::event::{Event, Outcome, Skip, Source, StopReason};
+use crate::mutants::{Mutant, on};
 use crate::plan::Plan;
 use crate::spec::JobSpec;
 use crate::strategy::Strategies;
@@ -303,7 +304,6 @@ pub struct Coordinator {
     ever_registered: bool,
     /// The status that our host had last, to restore it if it vanishes while we live.
     last_status: Option<&'static str>,
-    led: bool,
     leaving: Option<Leaving>,
     stopped: bool,
     /// Transactions under way, with what to record when they are done.
@@ -352,7 +352,6 @@ impl Coordinator {
             registered: false,
             ever_registered: false,
             last_status: None,
-            led: false,
             leaving: None,
             stopped: false,
             pending: BTreeMap::new(),
@@ -380,7 +379,11 @@ impl Coordinator {
         if self.stopped {
             return;
         }
+        let went_back = now.wall < self.now.wall;
         self.now = now;
+        if went_back && !on(Mutant::WaitForOldClock) {
+            self.clock_went_back();
+        }
         self.absorb(input, out);
         if self.connected {
             self.read_config(out);
@@ -423,10 +426,13 @@ impl Coordinator {
                 }
                 self.connected = false;
             }
+            Input::Distrusted if on(Mutant::IgnoreDistrust) => {}
             Input::Distrusted => {
                 self.connected = false;
                 out.push(Effect::Record(Event::Distrusted));
-                self.cancel(out);
+                if !on(Mutant::NoCancelOnDistrust) {
+                    self.cancel(out);
+                }
             }
             Input::Changed(changes) => changes.iter().for_each(|change| self.view.apply(change)),
             Input::Settled(slot, verdict) => self.free(slot, verdict, out),
@@ -445,11 +451,11 @@ impl Coordinator {
         }
         if !same_session {
             self.abandon_round(out);
-            self.registered = false;
+            self.registered &= on(Mutant::StopOnSessionEnd);
         }
         // What was lost is in the view by now, or never will be. What was sent since the view was asked for
         // is not in it yet, and will be answered.
-        let stays = self.connected && same_session;
+        let stays = self.connected && same_session && !on(Mutant::ForgetPending);
         let unknown = std::mem::take(&mut self.unknown);
         self.pending.retain(|slot, _| stays && !unknown.contains(slot));
         self.backoff.clear();
@@ -466,7 +472,8 @@ impl Coordinator {
                 Run::Sharding { source: round.source, nominal: round.nominal }
             }
             Run::Running { round, left } => {
-                self.zombies.extend(left.into_iter().map(|item| (item, round.number)));
+                let left = left.into_iter().filter(|_| !on(Mutant::ForgetZombies));
+                self.zombies.extend(left.map(|item| (item, round.number)));
                 Run::Idle
             }
             waiting @ Run::Sharding { .. } => waiting,
@@ -482,6 +489,7 @@ impl Coordinator {
                 let told = self.pending.remove(&slot).unwrap_or_default();
                 out.extend(told.into_iter().map(Effect::Record));
             }
+            Verdict::Refused if on(Mutant::AwaitRefused) => {}
             Verdict::Refused => {
                 self.pending.remove(&slot);
                 let backoff = self.backoff.entry(slot).or_default();
@@ -490,6 +498,7 @@ impl Coordinator {
                 backoff.retry_at = self.now.mono + if backoff.refusals == 0 { Duration::ZERO } else { wait };
                 backoff.refusals += 1;
             }
+            Verdict::Unknown if on(Mutant::AwaitUnknown) => {}
             Verdict::Unknown if self.pending.contains_key(&slot) => {
                 self.unknown.insert(slot);
                 out.push(Effect::Resync);
@@ -499,7 +508,10 @@ impl Coordinator {
     }
 
     fn finish_item(&mut self, number: u64, item: u32, outcome: Outcome, out: &mut Vec<Effect>) {
-        let task_id = self.task_ids.get(&number).cloned().unwrap_or_default();
+        let mut task_id = self.task_ids.get(&number).cloned().unwrap_or_default();
+        if on(Mutant::RenameRounds) {
+            task_id = format!("{}-{number}", self.me);
+        }
         out.push(Effect::Record(Event::ItemFinished { task_id, item, outcome }));
         if self.zombies.get(&item) == Some(&number) {
             self.zombies.remove(&item);
@@ -522,6 +534,9 @@ impl Coordinator {
     // ---- What the view says about us ----
 
     fn read_config(&mut self, out: &mut Vec<Effect>) {
+        if on(Mutant::IgnoreConfig) && self.plan.is_some() {
+            return;
+        }
         let may_overwrite = self.may_overwrite();
         let Some(document) = self.view.config.as_ref().filter(|it| self.read != Some(it.stat)) else {
             return;
@@ -546,7 +561,7 @@ impl Coordinator {
             out.push(Effect::Record(Event::ConfigChanged));
         }
         self.plan = Some(plan);
-        if another_clock && self.watching_since.is_some() {
+        if another_clock && self.watching_since.is_some() && !on(Mutant::KeepAlarm) {
             // Fires of the new schedule count from now on; what the old one missed is forgotten.
             (self.passed, self.due, self.overran) = (None, None, false);
             self.watching_since = Some(self.now.wall);
@@ -562,8 +577,12 @@ impl Coordinator {
         if let Some(status) = self.view.servers.get(ip_of(&self.me)) {
             self.last_status = [ENABLED, DISABLED].into_iter().find(|it| it == status);
         }
+        if on(Mutant::ReviveRemovedJob) && self.view.config.is_none() {
+            self.registered = false;
+            return;
+        }
         let alive = self.view.is_alive(&self.me);
-        let removed = self.ever_registered && self.view.config.is_none();
+        let removed = self.ever_registered && self.view.config.is_none() && !on(Mutant::IgnoreRemoval);
         if removed || (self.registered && !alive) {
             let reason = if removed { StopReason::Removed } else { StopReason::ShutDown };
             self.leaving.get_or_insert(Leaving { reason, cancel_at: self.now.mono });
@@ -576,7 +595,6 @@ impl Coordinator {
                 self.start_watching();
             }
         }
-        self.led = self.view.leader.as_deref() == Some(&self.me);
     }
 
     // ---- The clock ----
@@ -592,7 +610,19 @@ impl Coordinator {
 
     fn arm(&mut self) {
         let schedule = self.plan.as_ref().and_then(|it| it.schedule.as_ref());
-        self.next_fire = schedule.and_then(|it| it.next_after(self.now.wall));
+        let from = self.passed.map_or(self.now.wall, |passed| passed.max(self.now.wall));
+        self.next_fire = schedule.and_then(|it| it.next_after(from));
+    }
+
+    /// Fires that it passed before are settled, unless it was absurdly wrong. It fires next after those, and not
+    /// only when it is back where it was.
+    fn clock_went_back(&mut self) {
+        if self.passed.is_some_and(|at| since(self.now.wall, at) > CLOCK_TRUST) {
+            (self.passed, self.due, self.overran) = (None, None, false);
+        }
+        if self.next_fire.is_some() {
+            self.arm();
+        }
     }
 
     /// The last fire up to now.
@@ -602,14 +632,13 @@ impl Coordinator {
     }
 
     fn look_at_clock(&mut self, out: &mut Vec<Effect>) {
-        if self.passed.is_some_and(|at| since(self.now.wall, at) > CLOCK_TRUST) {
-            (self.passed, self.due, self.overran) = (None, None, false);
-            self.arm();
-        }
         if self.next_fire.is_some_and(|at| at <= self.now.wall)
             && let Some(fire) = self.last_fire()
         {
             self.arm();
+            if on(Mutant::LoseOverrun) && matches!(self.run, Run::Running { .. }) {
+                return;
+            }
             self.passed = Some(fire);
             self.fire(fire, out);
         }
@@ -669,7 +698,9 @@ impl Coordinator {
             }
             moved |= self.advance_run(out);
             if !moved {
-                self.overran &= !self.is_free(Slot::Misfire);
+                // Items of a round that begins are not judged yet.
+                let begins = matches!(self.run, Run::Beginning { .. }) && !on(Mutant::LoseFireWhileBeginning);
+                self.overran &= !self.is_free(Slot::Misfire) || begins;
                 return;
             }
         }
@@ -686,7 +717,7 @@ impl Coordinator {
             return true;
         }
         if self.leaving.is_none()
-            && !self.ever_registered
+            && (!self.ever_registered || on(Mutant::ReviveRemovedJob))
             && self.is_free(Slot::SetUp)
             && let Some(wanted) = presence::set_up(&self.local, &self.view, self.may_overwrite())
         {
@@ -727,7 +758,11 @@ impl Coordinator {
     fn enter(&mut self, next: Run, out: &mut Vec<Effect>) {
         match (&self.run, &next) {
             (Run::Idle, Run::Sharding { source: Source::Schedule, .. }) => self.due = None,
-            (Run::Idle | Run::Sharding { .. }, Run::Beginning { .. }) => self.next_round += 1,
+            (Run::Idle | Run::Sharding { .. }, Run::Beginning { round, .. }) => {
+                self.next_round += 1;
+                // A replay stands for all that was missed so far.
+                self.overran &= round.source != Source::Misfire || on(Mutant::KeepOverrun);
+            }
             (Run::Beginning { .. }, Run::Running { round, .. }) => {
                 (self.told_to_yield, self.told_to_cancel) = (false, false);
                 let order = self.order(round);
@@ -751,7 +786,8 @@ impl Coordinator {
         let plan = self.plan.as_ref().expect("a round has a plan");
         let token = |item| {
             let state = self.view.items.get(&item);
-            let mark = state.and_then(|it| it.running.as_ref().or(it.owner.as_ref()));
+            let running = |it: &'_ crate::view::Item| it.running.clone().filter(|_| !on(Mutant::OwnerToken));
+            let mark = state.and_then(|it| running(it).or(it.owner.clone()));
             mark.map_or(0, |it| it.token)
         };
         let order_item = |&item: &u32| OrderItem {
@@ -788,7 +824,7 @@ impl Coordinator {
             return;
         }
         let since = *self.waiting_since.get_or_insert(self.now.mono);
-        if self.now.mono.saturating_sub(since) >= PATIENCE {
+        if self.now.mono.saturating_sub(since) >= PATIENCE && !on(Mutant::NoPatience) {
             self.gave_up.extend(busy);
             self.waiting_since = None;
         }
@@ -822,7 +858,9 @@ impl Coordinator {
         if interval.is_zero() || !self.connected {
             self.reconcile_at = None;
         } else if self.reconcile_at.is_some_and(|at| at <= self.now.mono) {
-            self.reconcile_at = Some(self.now.mono + interval);
+            let often = Duration::from_millis(200);
+            let wait = if on(Mutant::ReconcileAlways) { often } else { interval };
+            self.reconcile_at = Some(self.now.mono + wait);
             out.push(Effect::Resync);
         } else {
             self.reconcile_at.get_or_insert(self.now.mono + interval);

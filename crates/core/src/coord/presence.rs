@@ -1,6 +1,7 @@
 //! Being there: the job's class and `config`, `servers/{ip}` and `instances/{id}`.
 
 use super::{Local, Move, Standpoint};
+use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::tree::Op;
 use crate::view::{DISABLED, ENABLED, View, ip_of};
@@ -40,6 +41,7 @@ fn join(at: &Standpoint<'_>) -> Option<Move> {
     let first = if at.plan.spec.disabled { DISABLED } else { ENABLED };
     let status = match at.view.servers.get(ip).map(String::as_str) {
         None => Some(server.create(at.last_status.unwrap_or(first))),
+        Some(DISABLED) if on(Mutant::EnableOnJoin) && !at.is_registered() => Some(server.set(ENABLED)),
         Some(ENABLED) if hold_back => Some(server.set(DISABLED)),
         Some(ENABLED | DISABLED) => None,
         Some(_) => Some(server.set(first)),
@@ -56,7 +58,7 @@ fn join(at: &Standpoint<'_>) -> Option<Move> {
 /// Leaves, once nothing of ours runs any more. Java peers take an instance that goes while it runs items for
 /// a crashed one.
 fn leave(at: &Standpoint<'_>) -> Option<Move> {
-    if !at.run.is_idle() || at.busy_leading {
+    if (!at.run.is_idle() && !on(Mutant::LeaveWhileRunning)) || at.busy_leading {
         return None;
     }
     let mut ops: Vec<Op> = [Latch::Election, Latch::Failover]

@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{CHUNK, Move, Standpoint};
+use super::{CHUNK, Move, Standpoint, failover};
 use crate::event::{Event, Skip, Source};
+use crate::mutants::{Mutant, on};
 use crate::node::Node;
 use crate::tree::Op;
 use crate::view::{Item, ip_of, write_fire};
@@ -34,7 +35,8 @@ impl Round {
     fn new(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>, items: BTreeSet<u32>) -> Round {
         // An item without a cursor has missed nothing that anybody knows of.
         let settled = items.iter().filter_map(|item| at.cursor(at.item(*item)?)).min();
-        let since = settled.map(|settled| at.watching_since.map_or(settled, |since| settled.max(since)));
+        let settled = settled.or(at.watching_since.filter(|_| on(Mutant::CountAllAsMerged)));
+        let since = settled.map(|it| at.watching_since.map_or(it, |watching| it.max(watching)));
         let merged = match (&at.plan.schedule, since, nominal) {
             (Some(schedule), Some(since), Some(nominal)) => schedule.count_between(since, nominal),
             _ => 1,
@@ -139,25 +141,25 @@ fn idle(at: &Standpoint<'_>) -> Step {
         let round = Round::new(at, Source::Failover, None, taken_over);
         return Step::go(Run::Beginning { round, asked: None });
     }
-    let (source, nominal) = if at.view.triggers.contains_key(at.me) {
-        (Source::Trigger, None)
+    let next = if failover::waits_for_us(at) {
+        None
+    } else if at.view.triggers.contains_key(at.me) {
+        Some(Run::Sharding { source: Source::Trigger, nominal: None })
     } else if at.due.is_some() {
-        (Source::Schedule, at.due)
-    } else if let Some(nominal) = to_make_up_for(at) {
-        (Source::Misfire, nominal)
+        Some(Run::Sharding { source: Source::Schedule, nominal: at.due })
     } else {
-        return Step::stay();
+        replay(at)
     };
-    Step::go(Run::Sharding { source, nominal })
+    next.map_or_else(Step::stay, Step::go)
 }
 
-/// The fire that marked items run for: the last one, by our clock or by that of whoever noted it. A mark whose
-/// fire is settled was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands
-/// for no fire.
-fn to_make_up_for(at: &Standpoint<'_>) -> Option<Option<Timestamp>> {
+/// Marked items run for the last fire, by our clock or by that of whoever noted it. A mark whose fire is settled
+/// was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands for no fire.
+fn replay(at: &Standpoint<'_>) -> Option<Run> {
     let noted = at.my_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
-    let fires = [at.passed.max(noted), None];
-    fires.into_iter().find(|it| !at.view.necessary && !select(at, Source::Misfire, *it).is_empty())
+    let mut fires = [at.passed.max(noted), None].into_iter().filter(|_| !at.view.necessary);
+    let nominal = fires.find(|it| !select(at, Source::Misfire, *it).is_empty())?;
+    Some(Run::Sharding { source: Source::Misfire, nominal })
 }
 
 fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> Step {
@@ -165,7 +167,10 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
     if pending && !at.leaving && !at.view.available().is_empty() {
         return Step::stay();
     }
-    let items = if pending || at.leaving { BTreeSet::new() } else { select(at, source, nominal) };
+    // While we waited the schedule may have changed; what the old one fired is forgotten.
+    let stands = nominal.is_none_or(|fire| at.is_fire(fire)) || on(Mutant::KeepOldFire);
+    let may_go_on = stands && !pending && !at.leaving;
+    let items = if may_go_on { select(at, source, nominal) } else { BTreeSet::new() };
     if !items.is_empty() {
         let round = Round::new(at, source, nominal, items);
         return Step::go(Run::Beginning { round, asked: None });
@@ -186,33 +191,40 @@ fn select(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> BT
 }
 
 fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal: Option<Timestamp>) -> bool {
-    let seen = at.sees.covers(item) && !at.zombies.contains_key(&item);
-    let free = seen && state.running.is_none() && !state.disabled;
-    let mine = at.is_enabled() && state.failover.is_none() && at.is_mine(state);
+    let disabled = state.disabled && !on(Mutant::IgnoreDisabledItem);
+    let zombie = at.zombies.contains_key(&item) && !on(Mutant::IgnoreZombies);
+    let free = at.sees.covers(item) && state.running.is_none() && !disabled && !zombie;
+    let enabled = at.is_enabled() || on(Mutant::IgnoreDisabledServer);
+    let mine = enabled && state.failover.is_none() && at.is_mine(state);
     // A fire that the cursor has passed was settled already, here or elsewhere.
     let open = || at.cursor(state).is_none_or(|settled| nominal.is_none_or(|nominal| settled < nominal));
     free && match source {
         Source::Failover => at.is_me(state.failover.as_ref()),
         Source::Trigger => mine,
         Source::Schedule => mine && open(),
-        Source::Misfire => mine && state.misfire && at.plan.spec.misfire && open(),
+        Source::Misfire => {
+            mine && state.misfire && at.plan.spec.misfire && (open() || on(Mutant::RerunSettled))
+        }
     }
 }
 
 fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     // What the configuration has no longer must not run, even if its mark stands by now.
-    let exists = |item: &u32| at.item(*item).filter(|_| *item < at.plan.spec.sharding_total_count);
+    let total = at.plan.spec.sharding_total_count;
+    let exists = |item: &u32| at.item(*item).filter(|_| *item < total || on(Mutant::IgnoreLoweredCount));
     let begun = |item: &u32| exists(item).is_some_and(|it| is_begun(at, round, it, asked.is_some()));
     let still =
         |item: &u32| exists(item).is_some_and(|it| may_run(at, *item, it, round.source, round.nominal));
     let items: BTreeSet<u32> = round.items.iter().copied().filter(|it| begun(it) || still(it)).collect();
     let in_doubt =
         (at.view.necessary && round.source != Source::Failover) || at.leaving || !at.is_registered();
+    let tell = overtaken(at, round);
     if items.is_empty() || (in_doubt && !items.iter().any(begun)) {
-        return turn_back(at, round);
+        return Step { tell, ..turn_back(at, round) };
     }
     if items != round.items {
-        return Step::go(Run::Beginning { round: Round { items, ..round.clone() }, asked });
+        let next = Run::Beginning { round: Round { items, ..round.clone() }, asked };
+        return Step { next: Some(next), tell, commit: None };
     }
     let waiting: Vec<u32> = items.iter().copied().filter(|it| !begun(it)).take(CHUNK).collect();
     let answered = asked.and_then(|it| it.answer(at));
@@ -225,10 +237,20 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     start(at, round, asked.zip(answered))
 }
 
+/// Items that were claimed, and their fire or trigger settled with it, just as the configuration lost them.
+fn overtaken(at: &Standpoint<'_>, round: &Round) -> Option<Event> {
+    let claimed = |item: &u32| at.item(*item).is_some_and(|it| is_begun(at, round, it, true));
+    let lost = |item: &u32| *item >= at.plan.spec.sharding_total_count && claimed(item);
+    let items: BTreeSet<u32> = round.items.iter().copied().filter(lost).collect();
+    let tell = !items.is_empty() && !on(Mutant::OvertakeSilently);
+    tell.then_some(Event::Skipped { nominal: round.nominal, items, why: Skip::NoItems })
+}
+
 /// What is monitored has begun when the registry says so. What is not has no mark: it has begun when we said
 /// so, and its request to make up for a missed fire is gone.
 fn is_begun(at: &Standpoint<'_>, round: &Round, state: &Item, asked: bool) -> bool {
     match at.plan.spec.monitor_execution {
+        true if on(Mutant::StartUnclaimed) => asked,
         true => state.running.as_ref().is_some_and(|it| it.by == at.me),
         false => asked && !(round.makes_up() && state.misfire),
     }
@@ -254,13 +276,16 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
             let mark = Node::Running(item);
             // A mark that outlives us tells others that we died.
             ops.push(if at.fails_over() { mark.create(at.me) } else { mark.create_ephemeral(at.me) });
-            ops.extend(advance_cursor(at, round, item, state));
+            ops.extend(advance_cursor(at, round, item, state).filter(|_| !on(Mutant::ForgetCursor)));
         }
-        ops.extend((round.makes_up() && state.misfire).then(|| Node::Misfire(item).delete()));
+        let replayed = round.makes_up() && state.misfire && !on(Mutant::KeepMisfire);
+        ops.extend(replayed.then(|| Node::Misfire(item).delete()));
         // Whoever runs it now does what was to be taken over.
         ops.extend(at.view.crashed.contains(&item).then(|| Node::Crashed(item).delete()));
     }
-    let triggered = round.source == Source::Trigger && at.view.triggers.contains_key(at.me);
+    let triggered = (round.source == Source::Trigger || on(Mutant::SwallowTrigger))
+        && at.view.triggers.contains_key(at.me)
+        && !on(Mutant::KeepTrigger);
     ops.extend(triggered.then(|| Node::Trigger(at.me.to_owned()).delete()));
     if at.plan.spec.max_time_diff_seconds >= 0 && ask_the_time {
         ops.push(match at.view.system_time {
@@ -277,7 +302,9 @@ fn advance_cursor(at: &Standpoint<'_>, round: &Round, item: u32, state: &Item) -
     let node = Node::Cursor(item);
     match (round.source, state.cursor) {
         (Source::Schedule | Source::Misfire, Some(it)) => {
-            Some(node.set_at(it.version, write_fire(round.nominal.max(at.cursor(state)))))
+            let settled = if on(Mutant::BelieveFarCursor) { it.at } else { at.cursor(state) };
+            let fire = write_fire(round.nominal.max(settled));
+            Some(if on(Mutant::ClaimAnyVersion) { node.set(fire) } else { node.set_at(it.version, fire) })
         }
         (Source::Schedule | Source::Misfire, None) => Some(node.create(write_fire(round.nominal))),
         (Source::Trigger, Some(it)) => Some(node.is_at(it.version)),
@@ -290,7 +317,7 @@ fn advance_cursor(at: &Standpoint<'_>, round: &Round, item: u32, state: &Item) -
 fn start(at: &Standpoint<'_>, round: &Round, time: Option<(Asked, Timestamp)>) -> Step {
     let limit = i64::from(at.plan.spec.max_time_diff_seconds);
     let off = time.map_or(0, |(asked, answer)| off_by(answer, asked.sent, at.now.wall));
-    if limit >= 0 && off > limit * 1000 {
+    if limit >= 0 && off > limit * 1000 && !on(Mutant::IgnoreClockGuard) {
         let items = round.items.clone();
         let told = Event::Skipped { nominal: round.nominal, items, why: Skip::ClockOff };
         return Step { next: Some(Run::Completing { round: round.clone() }), tell: Some(told), commit: None };
@@ -312,7 +339,8 @@ fn complete(at: &Standpoint<'_>, round: &Round) -> Step {
             break; // The rest follows when this is done.
         }
         ops.extend(state.running.as_ref().filter(|it| it.by == at.me).map(|_| Node::Running(item).delete()));
-        ops.extend(at.is_me(state.failover.as_ref()).then(|| Node::Failover(item).delete()));
+        let taken_over = at.is_me(state.failover.as_ref()) && !on(Mutant::KeepFailover);
+        ops.extend(taken_over.then(|| Node::Failover(item).delete()));
         ops.extend(at.is_me(state.failovering.as_ref()).then(|| Node::Failovering(item).delete()));
     }
     if !ops.is_empty() || !at.plan.spec.monitor_execution {
@@ -364,11 +392,15 @@ impl Run {
         self.round().map(|it| it.items.clone()).unwrap_or_default()
     }
 
-    /// The items of the current round that have not ended.
+    /// The items of the current round that have not ended. When all have, the round itself ends.
     pub(super) fn unfinished(&self) -> BTreeSet<u32> {
         match self {
-            Run::Running { left, .. } => left.clone(),
-            Run::Idle | Run::Sharding { .. } | Run::Beginning { .. } | Run::Completing { .. } => self.items(),
+            Run::Running { left, .. } if !left.is_empty() => left.clone(),
+            Run::Idle
+            | Run::Sharding { .. }
+            | Run::Beginning { .. }
+            | Run::Running { .. }
+            | Run::Completing { .. } => self.items(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CHUNK, Move, Standpoint};
 use crate::event::Event;
+use crate::mutants::{Mutant, on};
 use crate::node::Node;
 use crate::strategy::assignment;
 use crate::tree::Op;
@@ -90,7 +91,7 @@ fn with_replacements<'a>(
     let mut idle: Vec<&'a str> = available.iter().copied().filter(|id| !held.contains(id)).collect();
     for dead in held.into_iter().filter(|id| !available.contains(id)) {
         let same_host = idle.iter().position(|id| ip_of(id) == ip_of(dead));
-        if idle.is_empty() {
+        if idle.is_empty() || on(Mutant::NeverReplace) {
             break;
         }
         let successor = idle.remove(same_host.unwrap_or(0));
@@ -102,7 +103,9 @@ fn with_replacements<'a>(
 /// Announces that the assignment will change; from now on nobody starts a round.
 pub(super) fn ask_for_resharding(at: &Standpoint<'_>) -> Option<Move> {
     let ought = at.leads() && !at.view.necessary && !at.leaving && !at.view.available().is_empty();
-    (ought && !gap(at).is_empty()).then(|| vec![Node::Leader.exists(), Node::Necessary.create("")].into())
+    let ought = ought && !on(Mutant::NeverReshard);
+    (ought && (on(Mutant::ReshardAlways) || !gap(at).is_empty()))
+        .then(|| vec![Node::Leader.exists(), Node::Necessary.create("")].into())
 }
 
 /// The leader makes the assignment fit, in steps. Removing old owners before writing new ones is what makes
@@ -114,7 +117,9 @@ pub(super) fn reassign(at: &Standpoint<'_>) -> Option<Move> {
         return None;
     }
     let gap = gap(at);
-    if gap.items().any(|item| at.item(item).is_some_and(|it| at.is_run_by_the_living(it))) {
+    if !on(Mutant::MoveRunningItems)
+        && gap.items().any(|item| at.item(item).is_some_and(|it| at.is_run_by_the_living(it)))
+    {
         return None;
     }
     let mut ops = vec![Node::Leader.exists()];
@@ -130,7 +135,7 @@ pub(super) fn reassign(at: &Standpoint<'_>) -> Option<Move> {
         ops.extend((!at.view.processing).then(|| Node::Processing.create_ephemeral("")));
         return Some(ops.into());
     }
-    ops.push(Node::Necessary.delete());
+    ops.extend((!on(Mutant::KeepNecessary)).then(|| Node::Necessary.delete()));
     ops.extend(at.view.processing.then(|| Node::Processing.delete()));
     Some(Move::from(ops).telling(Event::Resharded { moved: gap.vacant.len() }))
 }
@@ -144,7 +149,7 @@ fn clear_away(at: &Standpoint<'_>, item: u32, is_surplus: bool) -> Vec<Op> {
     }
     let mut ops = vec![Node::Owner(item).delete()];
     if let Some(cursor) = state.cursor {
-        let known = state.owner.as_ref().is_some_and(|it| keeps_cursors(&it.by));
+        let known = !on(Mutant::DropCursor) && state.owner.as_ref().is_some_and(|it| keeps_cursors(&it.by));
         ops.push(Node::Cursor(item).set_at(cursor.version, write_fire(cursor.at.filter(|_| known))));
     }
     ops

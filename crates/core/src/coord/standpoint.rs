@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{CLOCK_TRUST, Focus, Now, Run, since};
+use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
 use crate::tree::Op;
-use crate::view::{ENABLED, Item, View, ip_of};
+use crate::view::{ENABLED, Item, View, ip_of, ticket};
 
 pub(super) struct Standpoint<'a> {
     pub(super) now: Now,
@@ -75,7 +76,9 @@ impl<'a> Standpoint<'a> {
     pub(super) fn my_items(&self) -> impl Iterator<Item = (&'a u32, &'a Item)> {
         let known = self.view.items.range(..self.plan.spec.sharding_total_count);
         let known = known.map(|(item, state)| (item, &**state));
-        known.filter(|(item, state)| self.sees.covers(**item) && self.is_mine(state))
+        let owned = |state: &Item| state.owner.as_ref().is_some_and(|it| it.by == self.me);
+        let mine = move |state| if on(Mutant::OwnerNotesTurns) { owned(state) } else { self.is_mine(state) };
+        known.filter(move |(item, state)| self.sees.covers(**item) && mine(state))
     }
 
     /// Usually an item is its owner's. Where instances take turns, it is that of the one who holds the baton.
@@ -114,9 +117,9 @@ impl<'a> Standpoint<'a> {
         Node::Instance(self.me.to_owned()).exists()
     }
 
-    /// How our places in line begin: Curator's spelling, with our id for its random one.
+    /// How our places in line begin.
     pub(super) fn ticket(&self) -> String {
-        format!("_c_{}-", self.me)
+        ticket(self.me)
     }
 
     pub(super) fn place_in_line(&self, latch: Latch) -> Option<&'a String> {

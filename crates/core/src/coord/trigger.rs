@@ -5,10 +5,14 @@ use std::collections::BTreeSet;
 
 use super::{Move, Standpoint};
 use crate::event::Event;
+use crate::mutants::{Mutant, on};
 use crate::node::Node;
 
 /// A request to an instance that died stays with its items: whoever gets them next runs them.
 pub(super) fn hand_on(at: &Standpoint<'_>) -> Option<Move> {
+    if on(Mutant::KeepOrphanTrigger) {
+        return None;
+    }
     let dead = at.view.triggers.keys().find(|id| at.leads() && !at.view.is_alive(id))?;
     let mut items = BTreeSet::new();
     let mut ops = vec![Node::Leader.exists(), Node::Trigger(dead.clone()).delete()];

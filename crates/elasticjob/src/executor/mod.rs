@@ -1,7 +1,17 @@
 //! Runs the shards of one job: as many at a time as its pool allows, each with a way to be stopped.
 
-mod script;
+mod context;
+pub(crate) mod dataflow;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(not(feature = "http"))]
+#[path = "no_http.rs"]
+mod http;
+mod output;
+mod props;
+pub(crate) mod script;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
@@ -12,10 +22,13 @@ use elasticjob_core::event::Outcome;
 use elasticjob_core::spec::JobSpec;
 use futures_util::FutureExt;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::job::{JobError, Shard, Work};
+use crate::job::{Job, JobError, Shard, Work};
+use http::Http;
+use props::Props;
+pub use props::TypeError;
 
 /// An item that ended.
 pub(crate) struct Finished {
@@ -28,6 +41,7 @@ pub(crate) struct Finished {
 pub(crate) struct Executor {
     job: Arc<str>,
     work: Work,
+    http: Arc<Http>,
     cancel_grace: Duration,
     rounds: BTreeMap<u64, Round>,
     tasks: JoinSet<Finished>,
@@ -41,7 +55,8 @@ struct Round {
 
 impl Executor {
     pub(crate) fn new(job: Arc<str>, work: Work, cancel_grace: Duration) -> Executor {
-        Executor { job, work, cancel_grace, rounds: BTreeMap::new(), tasks: JoinSet::new() }
+        let http = Arc::default();
+        Executor { job, work, http, cancel_grace, rounds: BTreeMap::new(), tasks: JoinSet::new() }
     }
 
     pub(crate) fn start(&mut self, order: Order, spec: &JobSpec) {
@@ -53,7 +68,9 @@ impl Executor {
             order.round,
             Round { left: order.items.len(), cancel: cancel.clone(), yielding: yielding.clone() },
         );
-        let command_line = spec.props.get(crate::job::COMMAND_LINE).cloned().unwrap_or_default();
+        let props = Arc::new(spec.props.clone());
+        // A number that is none is said by the job that needs it.
+        let fetch_size = dataflow::fetch_size(Props(&props)).ok().flatten();
         for it in order.items {
             let shard = Shard {
                 job: self.job.clone(),
@@ -66,12 +83,19 @@ impl Executor {
                 source: order.source,
                 merged: order.merged,
                 token: it.token,
+                fetch_size,
                 cancel: cancel.clone(),
                 yielding: yielding.clone(),
             };
             let (round, item) = (order.round, it.item);
-            let run = run(self.work.clone(), shard, command_line.clone(), permits.clone(), self.cancel_grace);
-            self.tasks.spawn(async move { Finished { round, item, outcome: run.await } });
+            let item_run = ItemRun {
+                work: self.work.clone(),
+                http: self.http.clone(),
+                props: props.clone(),
+                permits: permits.clone(),
+                cancel_grace: self.cancel_grace,
+            };
+            self.tasks.spawn(async move { Finished { round, item, outcome: item_run.run(shard).await } });
         }
     }
 
@@ -112,6 +136,17 @@ impl Executor {
     }
 }
 
+/// Whether the properties of a job are what its type needs.
+pub(crate) fn check(job: &Job) -> Result<(), TypeError> {
+    let props = Props(&job.spec.props);
+    match job.work {
+        Work::Async(_) | Work::Blocking(_) => Ok(()),
+        Work::Dataflow(_) => dataflow::Settings::read(props).map(drop),
+        Work::Script => script::check(props),
+        Work::Http => http::check(props),
+    }
+}
+
 fn pool_size(spec: &JobSpec) -> usize {
     // Asking for the number of processors reads files: once is enough.
     static CPUS: LazyLock<usize> =
@@ -124,38 +159,54 @@ fn pool_size(spec: &JobSpec) -> usize {
     }
 }
 
-async fn run(
+/// What one item needs to run.
+struct ItemRun {
     work: Work,
-    shard: Shard,
-    command_line: String,
+    http: Arc<Http>,
+    props: Arc<BTreeMap<String, String>>,
     permits: Arc<Semaphore>,
     cancel_grace: Duration,
-) -> Outcome {
-    let cancel = shard.cancel.clone();
-    let permit = tokio::select! {
-        permit = permits.acquire() => permit,
-        () = cancel.cancelled() => return Outcome::Cancelled,
-    };
-    let outcome = match work {
-        Work::Async(job) => {
-            let job = AssertUnwindSafe(async move { job.run(shard).await }).catch_unwind();
-            tokio::select! {
-                result = job => outcome_of(result, &cancel),
-                // It was told and did not stop: it is dropped where it waits.
-                () = cancelled_for(&cancel, cancel_grace) => Outcome::Cancelled,
+}
+
+impl ItemRun {
+    async fn run(self, shard: Shard) -> Outcome {
+        let cancel = shard.cancel.clone();
+        let _permit = tokio::select! {
+            permit = self.permits.acquire() => permit,
+            () = cancel.cancelled() => return Outcome::Cancelled,
+        };
+        let (props, grace) = (Props(&self.props), self.cancel_grace);
+        match self.work {
+            Work::Async(job) => stoppable(async { job.run(shard).await }, &cancel, grace).await,
+            Work::Blocking(job) => {
+                match tokio::task::spawn_blocking(move || job(shard)).await.map_err(JoinError::try_into_panic)
+                {
+                    Ok(result) => outcome_of(result, &cancel),
+                    Err(Ok(panic)) => outcome_of(Err(Panicked::from(panic).into()), &cancel),
+                    Err(Err(_)) => Outcome::Cancelled, // The runtime ends.
+                }
             }
-        }
-        Work::Blocking(job) => match tokio::task::spawn_blocking(move || job(shard)).await {
-            Ok(result) => outcome_of(Ok(result), &cancel),
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => outcome_of(Err(panic), &cancel),
-                Err(_) => Outcome::Cancelled,
+            Work::Dataflow(job) => match dataflow::Settings::read(props) {
+                Ok(settings) => stoppable(async { job.run(shard, settings).await }, &cancel, grace).await,
+                Err(error) => Outcome::Failed(error.to_string()),
             },
-        },
-        Work::Script => outcome_of(Ok(script::run(&shard, &command_line, cancel_grace).await), &cancel),
-    };
-    drop(permit);
-    outcome
+            // Boxed, so that the items of other jobs do not take up the room that these need.
+            Work::Script => outcome_of(Box::pin(script::run(&shard, props, grace)).await, &cancel),
+            Work::Http => outcome_of(Box::pin(self.http.run(&shard, props)).await, &cancel),
+        }
+    }
+}
+
+/// Code that is told to stop, and dropped where it waits if it does not.
+async fn stoppable(
+    work: impl Future<Output = Result<(), JobError>>,
+    cancel: &CancellationToken,
+    grace: Duration,
+) -> Outcome {
+    tokio::select! {
+        result = caught(work) => outcome_of(result, cancel),
+        () = cancelled_for(cancel, grace) => Outcome::Cancelled,
+    }
 }
 
 async fn cancelled_for(cancel: &CancellationToken, grace: Duration) {
@@ -163,17 +214,39 @@ async fn cancelled_for(cancel: &CancellationToken, grace: Duration) {
     tokio::time::sleep(grace).await;
 }
 
-fn outcome_of(result: std::thread::Result<Result<(), JobError>>, cancel: &CancellationToken) -> Outcome {
+fn outcome_of(result: Result<(), JobError>, cancel: &CancellationToken) -> Outcome {
     match result {
-        Ok(Ok(())) => Outcome::Succeeded,
-        Ok(Err(_)) if cancel.is_cancelled() => Outcome::Cancelled,
-        Ok(Err(error)) => Outcome::Failed(with_causes(error.as_ref())),
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            Outcome::Failed(format!("panicked: {}", text.unwrap_or_else(|| "(no text)".to_owned())))
-        }
+        Ok(()) => Outcome::Succeeded,
+        // A panic is a bug, and said even if nobody waits for the result any more.
+        Err(error) if cancel.is_cancelled() && !error.is::<Panicked>() => Outcome::Cancelled,
+        Err(error) => Outcome::Failed(with_causes(error.as_ref())),
     }
+}
+
+/// Code of the user's that panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Panicked(String);
+
+impl From<Box<dyn Any + Send>> for Panicked {
+    fn from(panic: Box<dyn Any + Send>) -> Panicked {
+        Panicked(panic_text(panic.as_ref()))
+    }
+}
+
+/// The result of code that may panic.
+pub(crate) async fn caught<T>(work: impl Future<Output = Result<T, JobError>>) -> Result<T, JobError> {
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(result) => result,
+        Err(panic) => Err(Panicked::from(panic).into()),
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("(no text)"))
 }
 
 fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {

@@ -1,73 +1,196 @@
-//! Script jobs: a program for each shard, with the shard as JSON for its last argument, as Java passes it.
+//! Script jobs: a program for each shard, with the shard as JSON for its last argument, as Java passes it, and
+//! in its environment.
 
-use std::process::Stdio;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncWrite;
 use tokio::process::{Child, Command};
 
+use super::context;
+use super::output::{Output, quoted};
+use super::props::{Props, TypeError};
 use crate::job::{JobError, Shard};
+
+/// The property that holds the command line.
+pub(crate) const COMMAND_LINE: &str = "script.command.line";
+/// Where the program runs.
+pub(crate) const DIRECTORY: &str = "elasticjob.script.directory";
+/// Before the name of a variable for its environment.
+pub(crate) const ENV: &str = "elasticjob.script.env.";
+/// How long it may take.
+pub(crate) const TIMEOUT: &str = "elasticjob.script.timeout";
+
+/// What the properties say.
+struct Settings {
+    program: String,
+    arguments: Vec<String>,
+    directory: Option<PathBuf>,
+    env: Vec<(String, String)>,
+    limit: Option<Duration>,
+}
+
+impl Settings {
+    fn read(props: Props<'_>) -> Result<Settings, TypeError> {
+        let missing = || TypeError::missing(COMMAND_LINE, "write the program and its arguments");
+        let line = props.text(COMMAND_LINE).ok_or_else(missing)?;
+        let words = shell_words::split(line)
+            .map_err(|_| TypeError::wrong(COMMAND_LINE, line, "has a quote that is not closed: close it"))?;
+        let mut words = words.into_iter();
+        let program = words.next().ok_or_else(missing)?;
+        let mut env = Vec::new();
+        for (key, value) in props.0 {
+            let Some(name) = key.strip_prefix(ENV) else { continue };
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(TypeError::wrong(
+                    key,
+                    value,
+                    "has no name for its variable: name it behind the last dot",
+                ));
+            }
+            env.push((name.to_owned(), value.clone()));
+        }
+        Ok(Settings {
+            program,
+            arguments: words.collect(),
+            directory: props.text(DIRECTORY).map(PathBuf::from),
+            env,
+            limit: props.duration(TIMEOUT)?,
+        })
+    }
+
+    fn command(&self, shard: &Shard) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .arg(context::json(shard))
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0) // So that what it starts can be stopped with it.
+            .kill_on_drop(true);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        for (name, value) in variables(shard) {
+            // One that was inherited would be another shard's.
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+}
+
+pub(super) fn check(props: Props<'_>) -> Result<(), TypeError> {
+    Settings::read(props).map(drop)
+}
+
+fn variables(shard: &Shard) -> [(&'static str, Option<String>); 8] {
+    [
+        ("ELASTICJOB_JOB_NAME", Some(shard.job.to_string())),
+        ("ELASTICJOB_TASK_ID", Some(shard.task_id.to_string())),
+        ("ELASTICJOB_SHARDING_TOTAL_COUNT", Some(shard.total.to_string())),
+        ("ELASTICJOB_SHARDING_ITEM", Some(shard.item.to_string())),
+        ("ELASTICJOB_SHARDING_PARAMETER", shard.parameter.clone()),
+        ("ELASTICJOB_JOB_PARAMETER", Some(shard.job_parameter.to_string())),
+        ("ELASTICJOB_FENCING_TOKEN", Some(shard.token.to_string())),
+        ("ELASTICJOB_NOMINAL_TIME", shard.nominal.map(|at| at.to_string())),
+    ]
+}
 
 /// What goes wrong with a script.
 #[derive(Debug, thiserror::Error)]
 enum ScriptError {
-    #[error("property script.command.line is empty: write the program and its arguments")]
-    Empty,
-    #[error("script.command.line `{line}` cannot be split into words: {error}")]
-    Words { line: String, error: shell_words::ParseError },
-    #[error("cannot start `{program}`: {error}")]
-    Start { program: String, error: std::io::Error },
+    #[error("cannot start `{program}`{}: {error}", in_directory(directory.as_ref()))]
+    Start { program: String, directory: Option<PathBuf>, error: std::io::Error },
     #[error("cannot wait for `{program}`: {error}")]
     Wait { program: String, error: std::io::Error },
-    #[error("`{program}` ended with {status}")]
-    Status { program: String, status: std::process::ExitStatus },
-    #[error("`{program}` was stopped")]
-    Stopped { program: String },
+    #[error("`{program}` ended with {status}{}", quoted(last))]
+    Status { program: String, status: ExitStatus, last: Vec<String> },
+    #[error("`{program}` did not end within {limit:?} and was stopped{}", quoted(last))]
+    TooLong { program: String, limit: Duration, last: Vec<String> },
+    #[error("`{program}` was stopped{}", quoted(last))]
+    Stopped { program: String, last: Vec<String> },
 }
 
-pub(super) async fn run(shard: &Shard, line: &str, grace: Duration) -> Result<(), JobError> {
-    let words =
-        shell_words::split(line).map_err(|error| ScriptError::Words { line: line.to_owned(), error })?;
-    let [program, arguments @ ..] = words.as_slice() else { return Err(ScriptError::Empty.into()) };
-    let child = Command::new(program)
-        .args(arguments)
-        .arg(context_json(shard))
-        .stdin(Stdio::null())
-        .process_group(0) // So that what it starts can be stopped with it.
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| ScriptError::Start { program: program.clone(), error })?;
+fn in_directory(directory: Option<&PathBuf>) -> String {
+    directory.map(|it| format!(" in `{}`", it.display())).unwrap_or_default()
+}
+
+/// How a script ended.
+enum End {
+    Exited(ExitStatus),
+    TooLong(Duration),
+    Cancelled,
+}
+
+pub(super) async fn run(shard: &Shard, props: Props<'_>, grace: Duration) -> Result<(), JobError> {
+    run_into(shard, props, grace, tokio::io::stdout(), tokio::io::stderr()).await
+}
+
+async fn run_into(
+    shard: &Shard,
+    props: Props<'_>,
+    grace: Duration,
+    stdout: impl AsyncWrite + Send + Unpin + 'static,
+    stderr: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), JobError> {
+    let settings = Settings::read(props)?;
+    let program = settings.program.clone();
+    let mut child = settings.command(shard).spawn().map_err(|error| ScriptError::Start {
+        program: program.clone(),
+        directory: settings.directory.clone(),
+        error,
+    })?;
     let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
-    let result = wait(child, program, shard, &group, grace).await;
-    if result.is_ok() {
+    let output = Output::follow(&mut child, stdout, stderr);
+    let end = wait(&mut child, shard, settings.limit, &group, grace).await;
+    if matches!(&end, Ok(End::Exited(status)) if status.success()) {
         group.0 = None; // What it left behind on purpose may stay.
     }
-    result.map_err(JobError::from)
+    drop(group);
+    let last = output.end().await;
+    match end {
+        Ok(End::Exited(status)) if status.success() => Ok(()),
+        Ok(End::Exited(status)) => Err(ScriptError::Status { program, status, last }.into()),
+        Ok(End::TooLong(limit)) => Err(ScriptError::TooLong { program, limit, last }.into()),
+        Ok(End::Cancelled) => Err(ScriptError::Stopped { program, last }.into()),
+        Err(error) => Err(ScriptError::Wait { program, error }.into()),
+    }
 }
 
 async fn wait(
-    mut child: Child,
-    program: &str,
+    child: &mut Child,
     shard: &Shard,
+    limit: Option<Duration>,
     group: &Group,
     grace: Duration,
-) -> Result<(), ScriptError> {
-    let failed = |error| ScriptError::Wait { program: program.to_owned(), error };
-    let status = tokio::select! {
-        status = child.wait() => status.map_err(failed)?,
-        () = shard.cancelled() => {
-            group.signal(Signal::TERM);
-            if tokio::time::timeout(grace, child.wait()).await.is_err() {
-                group.signal(Signal::KILL);
-                child.wait().await.map_err(failed)?;
+) -> std::io::Result<End> {
+    let over = async {
+        match limit {
+            Some(limit) => {
+                tokio::time::sleep(limit).await;
+                End::TooLong(limit)
             }
-            return Err(ScriptError::Stopped { program: program.to_owned() });
+            None => std::future::pending().await,
         }
     };
-    match status.success() {
-        true => Ok(()),
-        false => Err(ScriptError::Status { program: program.to_owned(), status }),
+    let end = tokio::select! {
+        status = child.wait() => return status.map(End::Exited),
+        () = shard.cancelled() => End::Cancelled,
+        end = over => end,
+    };
+    group.signal(Signal::TERM);
+    if tokio::time::timeout(grace, child.wait()).await.is_err() {
+        group.signal(Signal::KILL);
+        child.wait().await?;
     }
+    Ok(end)
 }
 
 /// The processes of a script. Whatever is left of them when it is dropped is killed.
@@ -88,66 +211,21 @@ impl Drop for Group {
     }
 }
 
-/// The shard as Java's script jobs get it, to the byte: these keys in this order, no parameter if there is
-/// none, and the characters escaped that are not safe in HTML.
-fn context_json(shard: &Shard) -> String {
-    let mut fields = vec![
-        format!("\"jobName\":{}", json_text(&shard.job)),
-        format!("\"taskId\":{}", json_text(&shard.task_id)),
-        format!("\"shardingTotalCount\":{}", shard.total),
-        format!("\"jobParameter\":{}", json_text(&shard.job_parameter)),
-        format!("\"shardingItem\":{}", shard.item),
-    ];
-    fields.extend(shard.parameter.as_deref().map(|it| format!("\"shardingParameter\":{}", json_text(it))));
-    format!("{{{}}}", fields.join(","))
-}
-
-fn json_text(text: &str) -> String {
-    let mut json = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            '\n' => json.push_str("\\n"),
-            '\r' => json.push_str("\\r"),
-            '\t' => json.push_str("\\t"),
-            '\u{8}' => json.push_str("\\b"),
-            '\u{c}' => json.push_str("\\f"),
-            '<' | '>' | '&' | '=' | '\'' | '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => {
-                json.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
-            c => json.push(c),
-        }
-    }
-    json.push('"');
-    json
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::testing;
 
-    #[test]
-    fn the_context_is_what_java_passes() {
-        let mut shard = testing::shard("myJob", 0, 3);
-        shard.task_id = "t".into();
-        shard.parameter = Some("Beijing".into());
-        assert_eq!(
-            context_json(&shard),
-            r#"{"jobName":"myJob","taskId":"t","shardingTotalCount":3,"jobParameter":"","shardingItem":0,"shardingParameter":"Beijing"}"#
-        );
-        shard.task_id = "myJob@-@0,1@-@READY@-@192.168.1.5@-@12345".into();
-        shard.job_parameter = "it's <b>&=\"q\"中".into();
-        shard.parameter = None;
-        assert_eq!(
-            context_json(&shard),
-            r#"{"jobName":"myJob","taskId":"myJob@-@0,1@-@READY@-@192.168.1.5@-@12345","shardingTotalCount":3,"jobParameter":"it\u0027s \u003cb\u003e\u0026\u003d\"q\"中","shardingItem":0}"#
-        );
+    fn props(line: &str, more: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let line = [(COMMAND_LINE, line)];
+        line.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
-    async fn outcome(line: &str) -> String {
-        match run(&testing::shard("j", 0, 1), line, Duration::from_secs(1)).await {
+    async fn outcome(line: &str, more: &[(&str, &str)]) -> String {
+        let props = props(line, more);
+        match run(&testing::shard("j", 0, 1), Props(&props), Duration::from_secs(1)).await {
             Ok(()) => "ok".into(),
             Err(error) => error.to_string(),
         }
@@ -155,16 +233,44 @@ mod tests {
 
     #[tokio::test]
     async fn the_exit_code_and_the_quotes_count() {
-        assert_eq!(outcome("true").await, "ok");
-        assert_eq!(outcome("sh -c 'exit 3'").await, "`sh` ended with exit status: 3");
-        assert_eq!(outcome(r#"sh -c 'test "$0" = "a b"' "a b""#).await, "ok");
-        assert_eq!(outcome(r#"sh -c 'case "$1" in *shardingItem*) exit 0;; esac; exit 9' x"#).await, "ok");
+        assert_eq!(outcome("true", &[]).await, "ok");
+        assert_eq!(outcome("sh -c 'exit 3'", &[]).await, "`sh` ended with exit status: 3");
+        assert_eq!(outcome(r#"sh -c 'test "$0" = "a b"' "a b""#, &[]).await, "ok");
         assert_eq!(
-            outcome("  ").await,
-            "property script.command.line is empty: write the program and its arguments"
+            outcome(r#"sh -c 'case "$1" in *shardingItem*) exit 0;; esac; exit 9' x"#, &[]).await,
+            "ok"
         );
-        assert!(outcome("'").await.starts_with("script.command.line `'` cannot be split into words"));
-        assert!(outcome("/no/such/program").await.starts_with("cannot start `/no/such/program`"));
+        assert_eq!(
+            outcome("  ", &[]).await,
+            "property script.command.line is missing: write the program and its arguments"
+        );
+        assert_eq!(
+            outcome("'", &[]).await,
+            "property script.command.line `'` has a quote that is not closed: close it"
+        );
+        assert!(outcome("/no/such/program", &[]).await.starts_with("cannot start `/no/such/program`: "));
+        assert!(
+            outcome("true", &[(DIRECTORY, "/no/such")])
+                .await
+                .starts_with("cannot start `true` in `/no/such`: ")
+        );
+    }
+
+    #[tokio::test]
+    async fn one_that_prints_a_lot_is_not_held_up_and_little_is_kept() {
+        let run = |line: &'static str| async move {
+            let (shard, props, sink) = (testing::shard("j", 0, 1), props(line, &[]), tokio::io::sink);
+            let grace = Duration::from_secs(1);
+            run_into(&shard, Props(&props), grace, sink(), sink()).await.unwrap_err().to_string()
+        };
+        // More than any pipe holds, on both.
+        let text =
+            run("sh -c 'seq 1 100000 & seq 100000 200000 >&2; wait; echo last; echo last >&2; exit 1'").await;
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 21, "{text}");
+        assert!(lines.contains(&"  last"), "{text}");
+        let text = run("sh -c 'head -c 3000000 /dev/zero; exit 1'").await;
+        assert!(text.len() < 10_000, "{}", text.len());
     }
 
     #[tokio::test]
@@ -177,7 +283,10 @@ mod tests {
         );
         let shard = testing::shard("j", 0, 1);
         let cancel = shard.cancel.clone();
-        let script = tokio::spawn(async move { run(&shard, &line, Duration::from_millis(50)).await });
+        let script = tokio::spawn(async move {
+            let props = props(&line, &[]);
+            run(&shard, Props(&props), Duration::from_millis(50)).await
+        });
         let child = loop {
             match std::fs::read_to_string(&pid_file) {
                 Ok(text) if !text.trim().is_empty() => break text.trim().to_owned(),

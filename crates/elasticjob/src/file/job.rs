@@ -8,15 +8,19 @@ use super::document::{Entry, Map, Value};
 use super::error::{Fault, Place, Shown};
 use super::field::{Field, Source, settings};
 use super::{FileJob, FileWork};
+use crate::executor::script::COMMAND_LINE;
+use crate::job::http;
+use crate::job::script::command_line;
 
 /// What a job may say, in the order in which messages list it.
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "cron",
     "timeZone",
     "shardingTotalCount",
     "shardingItemParameters",
     "jobParameter",
     "script",
+    "http",
     "elasticJobType",
     "props",
     "monitorExecution",
@@ -35,8 +39,33 @@ const KEYS: [&str; 22] = [
     "staticSharding",
 ];
 
-/// The property that holds a script job's command line.
-const COMMAND: &str = "script.command.line";
+/// A type of job that the file alone can describe: its key, its name to Java, and the property that says what to do.
+struct Kind {
+    work: FileWork,
+    key: &'static str,
+    name: &'static str,
+    prop: &'static str,
+    what: &'static str,
+    example: &'static str,
+}
+
+const SCRIPT: Kind = Kind {
+    work: FileWork::Script,
+    key: "script",
+    name: "SCRIPT",
+    prop: COMMAND_LINE,
+    what: "command line",
+    example: "/path/to/script",
+};
+
+const HTTP: Kind = Kind {
+    work: FileWork::Http,
+    key: "http",
+    name: http::CLASS,
+    prop: http::URI,
+    what: "address",
+    example: "https://example.com/",
+};
 
 /// Reads a job that stands under its name.
 pub(super) fn read(source: &Source<'_>, entry: &Entry) -> Result<FileJob, Fault> {
@@ -66,8 +95,9 @@ struct Draft {
     settings: BTreeMap<String, Written>,
     items: BTreeMap<u32, Place>,
     script: Option<String>,
-    /// The job says that it is a script, without saying which one.
-    typed: bool,
+    http: Option<String>,
+    /// The type that the job says it is of.
+    typed: Option<&'static Kind>,
 }
 
 /// Where a setting stands, and how it is spelled there.
@@ -85,7 +115,8 @@ impl Draft {
             settings: BTreeMap::new(),
             items: BTreeMap::new(),
             script: None,
-            typed: false,
+            http: None,
+            typed: None,
         }
     }
 
@@ -120,10 +151,10 @@ impl Draft {
             "label" => spec.label = Some(field.text()?).filter(|label| !label.is_empty()),
             "staticSharding" => spec.static_sharding = field.flag()?,
             "script" => self.script = Some(command(field)?),
+            "http" => self.http = Some(address(field)?),
             "elasticJobType" | "type" => {
                 setting = "elasticJobType";
-                check_type(field)?;
-                self.typed = true;
+                self.typed = Some(kind(field)?);
             }
             _ => return Err(refuse(name, field)),
         }
@@ -141,33 +172,63 @@ impl Draft {
     }
 
     fn work(&mut self, path: &str) -> Result<FileWork, Fault> {
-        let fault = |setting: &str, reason: &str| {
-            Err(match self.settings.get(setting) {
-                Some(written) => Fault::new(written.key, &written.path, reason),
-                None => Fault::new(self.place, path, reason),
-            })
-        };
-        match (self.script.take(), self.spec.props.get(COMMAND)) {
-            (Some(_), Some(_)) => {
-                fault("props", "has script.command.line, but script says it already: keep one of them")
+        let written = [(&SCRIPT, self.script.take()), (&HTTP, self.http.take())];
+        let mut written = written.into_iter().filter_map(|(kind, value)| Some((kind, value?)));
+        let first = written.next();
+        if let Some((second, _)) = written.next() {
+            return Err(self.fault(second.key, path, "makes the job of two types: keep one of them"));
+        }
+        if let (Some((kind, _)), Some(typed)) = (&first, self.typed)
+            && kind.work != typed.work
+        {
+            let reason = format!("is {}, but the job has {}: keep one of them", typed.name, kind.key);
+            return Err(self.fault("elasticJobType", path, reason));
+        }
+        match (first, self.typed) {
+            (Some((kind, _)), _) if self.spec.props.contains_key(kind.prop) => {
+                let reason = format!("has {}, but {} says it already: keep one of them", kind.prop, kind.key);
+                Err(self.fault("props", path, reason))
             }
-            (Some(command), None) => {
-                self.spec.props.insert(COMMAND.to_owned(), command);
-                Ok(FileWork::Script)
+            (Some((kind, value)), _) => {
+                self.spec.props.insert(kind.prop.to_owned(), value);
+                Ok(self.of(kind))
             }
-            (None, Some(command)) if self.typed && command.trim().is_empty() => {
-                fault("props", "has an empty script.command.line: write the command line")
+            (None, Some(kind)) => match self.spec.props.get(kind.prop) {
+                Some(value) if value.trim().is_empty() => {
+                    let reason = format!("has an empty {}: write the {}", kind.prop, kind.what);
+                    Err(self.fault("props", path, reason))
+                }
+                Some(_) => Ok(self.of(kind)),
+                None => {
+                    let Kind { name, what, key, example, .. } = kind;
+                    let reason = format!("is {name}, but there is no {what}: add `{key}: {example}`");
+                    Err(self.fault("elasticJobType", path, reason))
+                }
+            },
+            (None, None) => {
+                let stray = [(&SCRIPT, "no script"), (&HTTP, "no HTTP job")];
+                let stray = stray.iter().find(|(kind, _)| self.spec.props.contains_key(kind.prop));
+                stray.map_or(Ok(FileWork::Code), |(Kind { prop, name, .. }, no_kind)| {
+                    let reason =
+                        format!("has {prop}, but the job is {no_kind}: add `elasticJobType: {name}`");
+                    Err(self.fault("props", path, reason))
+                })
             }
-            (None, Some(_)) if self.typed => Ok(FileWork::Script),
-            (None, Some(_)) => fault(
-                "props",
-                "has script.command.line, but the job is no script: add `elasticJobType: SCRIPT`",
-            ),
-            (None, None) if self.typed => fault(
-                "elasticJobType",
-                "is SCRIPT, but there is no command line: add `script: /path/to/script`",
-            ),
-            (None, None) => Ok(FileWork::Code),
+        }
+    }
+
+    fn of(&mut self, kind: &Kind) -> FileWork {
+        if kind.work == FileWork::Http {
+            // Java has no default for it, and may read what is stored.
+            self.spec.props.entry(http::METHOD.to_owned()).or_insert_with(|| "GET".to_owned());
+        }
+        kind.work
+    }
+
+    fn fault(&self, setting: &str, path: &str, reason: impl Into<String>) -> Fault {
+        match self.settings.get(setting) {
+            Some(written) => Fault::new(written.key, &written.path, reason),
+            None => Fault::new(self.place, path, reason),
         }
     }
 
@@ -203,7 +264,15 @@ impl Draft {
     }
 }
 
+/// A command line, or a list of the words that it would have.
 fn command(field: &Field<'_>) -> Result<String, Fault> {
+    if matches!(field.node.value, Value::List(_)) {
+        let words = field.texts()?;
+        if words.first().is_none_or(|program| program.trim().is_empty()) {
+            return Err(field.misplaced("has no program: write it first in the list"));
+        }
+        return Ok(command_line(words));
+    }
     let command = field.word()?;
     if command.trim().is_empty() {
         return Err(field.wrong(&command, "is blank: write the command line"));
@@ -211,21 +280,27 @@ fn command(field: &Field<'_>) -> Result<String, Fault> {
     Ok(command)
 }
 
-fn check_type(field: &Field<'_>) -> Result<(), Fault> {
-    let kind = field.word()?;
-    match kind.to_ascii_uppercase().as_str() {
-        "SCRIPT" => Ok(()),
-        "HTTP" | "DATAFLOW" => Err(field.wrong(
-            &kind,
-            "is not available in this version: write SCRIPT, or remove the key and bind code to the job's name",
-        )),
-        "SIMPLE" => Err(field.wrong(
-            &kind,
+fn address(field: &Field<'_>) -> Result<String, Fault> {
+    let address = field.word()?;
+    let scheme = address.trim().split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        Some("http" | "https") => Ok(address),
+        _ => Err(field.wrong(&address, "is no address: write one that begins with http:// or https://")),
+    }
+}
+
+fn kind(field: &Field<'_>) -> Result<&'static Kind, Fault> {
+    let name = field.word()?;
+    match name.to_ascii_uppercase().as_str() {
+        "SCRIPT" => Ok(&SCRIPT),
+        "HTTP" => Ok(&HTTP),
+        "SIMPLE" | "DATAFLOW" => Err(field.wrong(
+            &name,
             "is not written in the file: remove the key, and bind code to the job's name",
         )),
         _ => Err(field.wrong(
-            &kind,
-            "is no type of job: known is SCRIPT; without the key, the job is code bound to its name",
+            &name,
+            "is no type of job: known are SCRIPT and HTTP; without the key, the job is code bound to its name",
         )),
     }
 }
@@ -246,11 +321,10 @@ fn refuse(name: &str, field: &Field<'_>) -> Fault {
         "elasticJobClass" | "jobClass" | "class" | "jobRef" => {
             "names a Java class, but code is bound to a job by the job's name: remove the key, and bind the code in the program"
         }
-        "http" | "dataflow" => {
-            "is not available in this version: write a script, or bind code to the job's name"
-        }
-        "streamingProcess" => "is not available in this version, which has no dataflow jobs: remove the key",
+        "dataflow" => "is not written in the file: remove the key, and bind code to the job's name",
+        "streamingProcess" => "is a property: write `streaming.process: true` below props",
         "scriptCommandLine" => "is called script here: rename the key",
+        "httpUri" | "uri" | "url" => "is called http here: rename the key",
         "jobName" | "id" => "is not needed, the job's name is the key above: remove it",
         "jobBootstrapBeanName" => "is not needed, a job is triggered by its name: remove it",
         "jobExtraConfigurations" | "tracing" => "is not available in this version: remove the key",

@@ -59,6 +59,7 @@ impl JobWatch {
             match event {
                 WatchEvent::Snapshot(entries) => self.tree = JobTree::new(self.tree.name.clone(), entries),
                 WatchEvent::Changed(changes) => changes.iter().for_each(|it| self.tree.apply(it)),
+                WatchEvent::Sees(_) => {}
                 WatchEvent::Suspended => return News::Suspended,
                 WatchEvent::Ended => return News::Ended,
             }

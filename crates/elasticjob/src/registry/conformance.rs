@@ -151,7 +151,9 @@ pub async fn ephemeral_nodes_live_with_their_session_and_persistent_ones_longer(
     done(&a, &root, vec![ephemeral("/e", ""), persistent("/p", ""), enqueue("/line/n-")]).await;
     assert_eq!(paths(&b, &root).await, ["", "/e", "/line", "/line/n-0000000000", "/p"]);
     a.close().await;
-    assert_eq!(paths(&b, &root).await, ["", "/line", "/p"]);
+    let mut left = paths(&b, &root).await;
+    left.retain(|it| it != "/line"); // A registry may clear an empty line away.
+    assert_eq!(left, ["", "/p"]);
 }
 
 /// A member that vanishes without a word is given up when its timeout has passed.
@@ -639,7 +641,10 @@ pub async fn a_mirror_is_what_a_reader_sees_however_many_write(registry: &Arc<dy
     done(&reader, &root, vec![persistent("/end", "")]).await;
     observer.catch_up();
     assert!(observer.nodes.contains_key("/end"));
-    assert_eq!(observer.entries(), read(&reader, &root).await);
+    // A registry may clear the line away once it is empty, at any moment.
+    let but_the_line =
+        |entries: Vec<Entry>| entries.into_iter().filter(|it| it.path != "/line").collect::<Vec<_>>();
+    assert_eq!(but_the_line(observer.entries()), but_the_line(read(&reader, &root).await));
     let alive: BTreeSet<&String> = observer.nodes.keys().filter(|it| it.contains("ephemeral")).collect();
     assert!(alive.is_empty(), "all their sessions are closed: {alive:?}");
 }
@@ -753,7 +758,7 @@ impl Mirror {
                     }
                 }
             }
-            WatchEvent::Suspended => {}
+            WatchEvent::Suspended | WatchEvent::Sees(_) => {}
             WatchEvent::Ended => panic!("the session has ended"),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
-use super::{Change, WatchEvent};
+use super::{Change, Focus, WatchEvent};
 
 /// How many changes wait for a watcher before they are replaced by a snapshot. A single transaction may be
 /// larger.
@@ -20,11 +20,31 @@ pub(super) struct Feed {
 #[derive(Debug)]
 struct State {
     flow: Flow,
-    /// Transactions, oldest first; what the watcher gets before it learns of the flow.
-    queue: VecDeque<Arc<Vec<Change>>>,
+    /// Oldest first; what the watcher gets before it learns of the flow.
+    queue: VecDeque<News>,
     /// The number of changes in the queue.
     waiting: usize,
     waker: Option<Waker>,
+}
+
+/// What waits for a watcher.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "zookeeper"), expect(dead_code, reason = "only a remote registry follows less"))]
+enum News {
+    /// What one transaction did.
+    Changes(Arc<Vec<Change>>),
+    /// What is followed from here on.
+    Sees(Focus),
+}
+
+impl News {
+    /// How much it counts.
+    fn weight(&self) -> usize {
+        match self {
+            News::Changes(changes) => changes.len(),
+            News::Sees(_) => 1,
+        }
+    }
 }
 
 /// What stands at the end of the queue.
@@ -58,16 +78,27 @@ impl Feed {
         Feed { state: Mutex::new(state) }
     }
 
+    /// A feed whose snapshot has yet to be fetched: it begins with [`Feed::resume`].
+    #[cfg(feature = "zookeeper")]
+    pub(super) fn waiting() -> Feed {
+        let feed = Feed::new();
+        feed.lock().flow = Flow::Cut { told: true };
+        feed
+    }
+
     /// The next event, if there is one.
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> Next {
         let mut state = self.lock();
-        if let Some(changes) = state.queue.pop_front() {
-            state.waiting -= changes.len();
+        if let Some(news) = state.queue.pop_front() {
+            state.waiting -= news.weight();
             if state.queue.is_empty() {
                 state.queue = VecDeque::new(); // A burst's memory is not kept.
             }
             drop(state);
-            return Next::Event(WatchEvent::Changed(Arc::unwrap_or_clone(changes)));
+            return Next::Event(match news {
+                News::Changes(changes) => WatchEvent::Changed(Arc::unwrap_or_clone(changes)),
+                News::Sees(focus) => WatchEvent::Sees(focus),
+            });
         }
         match state.flow {
             Flow::Behind => return Next::Snapshot,
@@ -101,17 +132,27 @@ impl Feed {
 
     /// Queues what one transaction did.
     pub(super) fn push(&self, changes: &Arc<Vec<Change>>) -> Option<Waker> {
+        self.tell(News::Changes(changes.clone()))
+    }
+
+    /// Queues that from here on this is followed.
+    #[cfg(feature = "zookeeper")]
+    pub(super) fn sees(&self, focus: Focus) -> Option<Waker> {
+        self.tell(News::Sees(focus))
+    }
+
+    fn tell(&self, news: News) -> Option<Waker> {
         let mut state = self.lock();
         if state.flow != Flow::Following {
             return None;
         }
-        if !state.queue.is_empty() && state.waiting + changes.len() > CHANGES_MAX {
+        if !state.queue.is_empty() && state.waiting + news.weight() > CHANGES_MAX {
             state.queue = VecDeque::new();
             state.waiting = 0;
             state.flow = Flow::Behind;
         } else {
-            state.waiting += changes.len();
-            state.queue.push_back(changes.clone());
+            state.waiting += news.weight();
+            state.queue.push_back(news);
         }
         state.waker.take()
     }
@@ -166,6 +207,7 @@ mod tests {
                 Next::Event(WatchEvent::Changed(_)) => 'c',
                 Next::Event(WatchEvent::Suspended) => 's',
                 Next::Event(WatchEvent::Ended) => return text + "e",
+                Next::Event(WatchEvent::Sees(_)) => 'f',
                 Next::Event(WatchEvent::Snapshot(_)) => unreachable!("a feed holds no snapshots"),
                 Next::Snapshot if feed.follow() => 'S',
                 Next::Snapshot => unreachable!("nobody interferes"),

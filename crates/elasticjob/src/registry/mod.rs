@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+pub use elasticjob_core::coord::Focus;
 pub use elasticjob_core::tree::{Change, Entry, Kind, Op, SessionId, Stat};
 
 #[cfg(any(test, feature = "conformance"))]
@@ -20,8 +21,12 @@ pub mod conformance;
 pub mod embedded;
 mod feed;
 mod url;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
 
 pub use embedded::Embedded;
+#[cfg(feature = "zookeeper")]
+pub use zookeeper::ZooKeeper;
 
 /// A place where instances meet. Cheap to share; every [`connect`](Registry::connect) is a new member.
 ///
@@ -125,9 +130,11 @@ pub trait Session: Send + Sync {
 /// ```
 pub struct Watch {
     poll: Box<PollFn>,
+    focus: Option<Box<FocusFn>>,
 }
 
 type PollFn = dyn FnMut(&mut Context<'_>) -> Poll<WatchEvent> + Send;
+type FocusFn = dyn FnMut(Focus) + Send;
 
 impl Watch {
     /// The next thing there is to know. Dropping the future loses nothing. After [`WatchEvent::Ended`] it
@@ -154,7 +161,39 @@ impl Watch {
     /// assert_eq!(over.try_next(), Some(WatchEvent::Ended));
     /// ```
     pub fn from_fn(poll: impl FnMut(&mut Context<'_>) -> Poll<WatchEvent> + Send + 'static) -> Watch {
-        Watch { poll: Box::new(poll) }
+        Watch { poll: Box::new(poll), focus: None }
+    }
+
+    /// For those who write a registry of their own: a watch that can follow less than everything, and is told
+    /// so through `focus`. See [`Watch::set_focus`].
+    ///
+    /// ```
+    /// use std::task::Poll;
+    /// use elasticjob::registry::{Focus, Watch, WatchEvent};
+    ///
+    /// let (sender, wanted) = std::sync::mpsc::channel();
+    /// let mut watch = Watch::from_fn(|_| Poll::Ready(WatchEvent::Ended))
+    ///     .focusing(move |focus| sender.send(focus).unwrap());
+    /// watch.set_focus(Focus::Items([3].into()));
+    /// assert_eq!(wanted.recv(), Ok(Focus::Items([3].into())));
+    /// ```
+    #[must_use]
+    pub fn focusing(mut self, focus: impl FnMut(Focus) + Send + 'static) -> Watch {
+        self.focus = Some(Box::new(focus));
+        self
+    }
+
+    /// Whether it can follow less than everything.
+    pub fn is_focusable(&self) -> bool {
+        self.focus.is_some()
+    }
+
+    /// Asks to follow only the nodes of these items, apart from what every instance must know. The answer is
+    /// [`WatchEvent::Sees`], when it is so. Where all is followed at no cost nothing happens.
+    pub fn set_focus(&mut self, focus: Focus) {
+        if let Some(set) = &mut self.focus {
+            set(focus);
+        }
     }
 }
 
@@ -171,7 +210,7 @@ impl fmt::Debug for Watch {
 ///
 /// fn can_still_act(event: &WatchEvent) -> bool {
 ///     match event {
-///         WatchEvent::Snapshot(_) | WatchEvent::Changed(_) => true,
+///         WatchEvent::Snapshot(_) | WatchEvent::Changed(_) | WatchEvent::Sees(_) => true,
 ///         WatchEvent::Suspended | WatchEvent::Ended => false,
 ///     }
 /// }
@@ -185,6 +224,9 @@ pub enum WatchEvent {
     /// What a transaction, or the end of a session, did below the root: at least one change, in order. Where
     /// the backend can tell, all that one transaction did comes together.
     Changed(Vec<Change>),
+    /// What is followed from now on, after [`Watch::set_focus`]: everything there is to tell about that has
+    /// been told, and of other items nothing but who owns them will be. Without it, everything is followed.
+    Sees(Focus),
     /// The connection is down. A snapshot, or the end, will follow.
     Suspended,
     /// The session is over. Nothing follows.
@@ -215,6 +257,14 @@ pub enum CommitError {
     /// Nobody knows whether it was done. The next snapshot tells.
     #[error("it is not known whether the transaction was done: {0}")]
     Unknown(String),
+    /// The registry does not take transactions of this size. Nothing was done, nor sent.
+    #[error("the transaction has {size} bytes, and the registry takes {limit} at most: split it")]
+    TooLarge {
+        /// What it would have taken, in bytes.
+        size: usize,
+        /// The most that is taken, in bytes.
+        limit: usize,
+    },
     /// It can never succeed as it is, on this registry. Nothing was done.
     #[error("the transaction is not possible: {0}")]
     Invalid(String),
@@ -305,6 +355,12 @@ pub enum RegistryError {
     /// The registry does not answer.
     #[error("the registry cannot be reached: {0}")]
     Unreachable(String),
+    /// The registry does not let us in, or keeps from us what we need.
+    #[error("the registry denies access: {0}")]
+    Denied(String),
+    /// The registry lacks something without which it cannot serve.
+    #[error("the registry cannot be used: {0}")]
+    Unsupported(String),
     /// The session is over; connect again.
     #[error("the session has ended")]
     SessionEnded,
@@ -317,8 +373,9 @@ pub enum RegistryError {
 /// | `embedded://` | in memory, a private one with every call |
 /// | `embedded://name` | in memory, the same for everybody in this process who gives the name |
 /// | `embedded:///var/lib/jobs` | durable, in that directory; for one process at a time |
+/// | `zookeeper://host:2181,host:2181/namespace` | a ZooKeeper ensemble (feature `zookeeper`); its settings are in the module of that name |
 ///
-/// All of them take `?session-timeout=5s` (`ms`, `s`, `m` or `h`; ten seconds if not given): how long
+/// The embedded ones take `?session-timeout=5s` (`ms`, `s`, `m` or `h`; ten seconds if not given): how long
 /// after a crash a member's ephemeral nodes stay. The path is taken as it is written, up to the `?`.
 ///
 /// Opening a durable registry reads it whole; it blocks for as long as that takes.
@@ -337,6 +394,8 @@ pub enum RegistryError {
 pub fn open(url: &str) -> Result<Arc<dyn Registry>, RegistryError> {
     match url::parse(url)? {
         url::Place::Embedded(place) => Ok(Arc::new(place.open()?)),
+        #[cfg(feature = "zookeeper")]
+        url::Place::ZooKeeper(settings) => Ok(Arc::new(ZooKeeper::new(*settings)?)),
     }
 }
 

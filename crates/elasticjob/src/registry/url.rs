@@ -10,6 +10,8 @@ use super::embedded::{Embedded, SESSION_TIMEOUT};
 #[derive(Debug, PartialEq)]
 pub(super) enum Place {
     Embedded(EmbeddedPlace),
+    #[cfg(feature = "zookeeper")]
+    ZooKeeper(Box<super::zookeeper::Settings>),
 }
 
 /// An embedded registry that can be opened.
@@ -47,6 +49,11 @@ pub(super) fn parse(url: &str) -> Result<Place, RegistryError> {
     };
     match scheme {
         "embedded" => embedded(rest).map(Place::Embedded).map_err(|(problem, remedy)| bad(problem, remedy)),
+        #[cfg(feature = "zookeeper")]
+        "zookeeper" => super::zookeeper::Settings::parse(rest, timeout)
+            .map(|it| Place::ZooKeeper(Box::new(it)))
+            .map_err(|(problem, remedy)| bad(problem, remedy)),
+        #[cfg(not(feature = "zookeeper"))]
         "zookeeper" => Err(RegistryError::MissingFeature { url: shown(url), feature: "zookeeper" }),
         "etcd" => Err(RegistryError::MissingFeature { url: shown(url), feature: "etcd" }),
         _ => Err(bad(
@@ -79,7 +86,7 @@ fn embedded(rest: &str) -> Result<EmbeddedPlace, Bad> {
     let mut session_timeout = SESSION_TIMEOUT;
     for setting in query.split('&').filter(|it| !it.is_empty()) {
         match setting.split_once('=') {
-            Some(("session-timeout", value)) => session_timeout = timeout(value)?,
+            Some(("session-timeout", value)) => session_timeout = timeout("session-timeout", value)?,
             _ => {
                 let name = setting.split('=').next().unwrap_or_default();
                 return Err((
@@ -96,10 +103,10 @@ fn is_name(text: &str) -> bool {
     text.chars().all(|it| it.is_alphanumeric() || "-_.".contains(it))
 }
 
-fn timeout(text: &str) -> Result<Duration, Bad> {
+fn timeout(name: &str, text: &str) -> Result<Duration, Bad> {
     let bad = || {
         let remedy = "write a number and a unit, from `10ms` to `24h`, such as `500ms`, `10s` or `2m`";
-        (format!("session-timeout `{text}` is not a duration in range"), remedy.to_owned())
+        (format!("{name} `{text}` is not a duration in range"), remedy.to_owned())
     };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -115,14 +122,17 @@ fn timeout(text: &str) -> Result<Duration, Bad> {
     Some(Duration::from_millis(ms)).filter(|it| range.contains(it)).ok_or_else(bad)
 }
 
-/// The url without what stands before an `@`: errors end up in logs, and passwords must not.
+/// The url without what stands before an `@` or in a `digest`: errors end up in logs, and passwords must not.
 fn shown(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    match authority.rfind('@') {
-        Some(at) => format!("{scheme}://***{}", &rest[at..]),
-        None => url.to_owned(),
-    }
+    let rest = match authority.rfind('@') {
+        Some(at) => format!("***{}", &rest[at..]),
+        None => rest.to_owned(),
+    };
+    let Some((place, query)) = rest.split_once('?') else { return format!("{scheme}://{rest}") };
+    let settings = query.split('&').map(|it| if it.starts_with("digest=") { "digest=***" } else { it });
+    format!("{scheme}://{place}?{}", settings.collect::<Vec<_>>().join("&"))
 }
 
 #[cfg(test)]
@@ -148,6 +158,38 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "zookeeper")]
+    fn a_url_names_an_ensemble() {
+        let url = "zookeeper://a,b:2182,[::1]:2183/team/billing/?session-timeout=30s&max-retries=2&max-sleep=500ms\
+                   &digest=me:secret&tls-ca=/ca.pem";
+        let shown = format!("{:?}", parse(url).unwrap());
+        for part in ["a", "2181", "2182", "::1", "2183", "/team/billing\"", "30s", "/ca.pem", "***"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert!(!shown.contains("secret"), "{shown}");
+        let cases = [
+            ("zookeeper://a/n?digest=me:secret&x=1", "zookeeper://a/n?digest=***&x=1`: unknown setting `x`"),
+            ("zookeeper://a/n?digest=a:secret&digest-env=X", "keep one of `digest-env`"),
+            (
+                "zookeeper://me:secret@a/n",
+                "a user before an `@`; give the user and password with `digest-env",
+            ),
+            ("zookeeper://a:x/n", "`a:x` is not a server"),
+            ("zookeeper://a,,b/n", "`` is not a server"),
+            ("zookeeper://::1/n", "`::1` is not a server"),
+            ("zookeeper://a/n//m", "`n//m` is not a namespace"),
+            ("zookeeper://a/n?max-retries=0", "max-retries `0` is not a number from 1 to 29"),
+            ("zookeeper://a/n?base-sleep=5", "base-sleep `5` is not a duration"),
+            ("zookeeper://a/n?tls-cert=x", "the files for TLS are not complete"),
+        ];
+        for (url, expected) in cases {
+            let error = parse(url).unwrap_err().to_string();
+            assert!(error.contains(expected), "{url}: {error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
     fn a_bad_url_says_what_would_be_right() {
         let cases = [
             ("orders", "it has no scheme; write `embedded://`, `embedded://name` or `embedded:///directory`"),
@@ -155,7 +197,13 @@ mod tests {
                 "consul://x:secret@host/a",
                 "bad registry url `consul://***@host/a`: unknown scheme `consul`; the known ones are embedded, zookeeper, etcd",
             ),
+            #[cfg(not(feature = "zookeeper"))]
             ("zookeeper://host:2181", "needs the crate's feature `zookeeper`"),
+            #[cfg(feature = "zookeeper")]
+            (
+                "zookeeper://host:2181",
+                "`` is not a namespace; write `zookeeper://host:2181,host:2181/namespace`",
+            ),
             ("etcd://me:secret@host", "registry url `etcd://***@host` needs the crate's feature `etcd`"),
             ("embedded://a/b", "for a directory write `embedded:///a/b`, with three slashes"),
             ("embedded://a b", "`a b` is not a name"),

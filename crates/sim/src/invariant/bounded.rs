@@ -38,7 +38,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
         for stretch in &case.calm {
             let Some(spec) = case.jobs[job].config_at(stretch.0) else { continue };
             let minutes = Ms::try_from(spec.reconcile_interval_minutes).unwrap_or_default();
-            let allowed = (stretch.1 - stretch.0).checked_div(minutes * 60_000).map_or(0, |it| it + 1);
+            let allowed = (stretch.1 - stretch.0).checked_div(minutes * 60_000).map_or(0, |it| it + 2);
             let done = within(&times, *stretch) as Ms;
             if done > allowed {
                 let what =

@@ -22,6 +22,7 @@ pub struct Case<'a> {
     /// Stretches in which nothing disturbs, after everything has settled.
     pub(super) calm: Vec<(Ms, Ms)>,
     sessions: BTreeMap<Instance, (Ms, SessionEnd)>,
+    bad_documents: Vec<(Ms, Ms)>,
 }
 
 /// What belongs to one job.
@@ -59,6 +60,7 @@ impl<'a> Case<'a> {
     pub fn new(history: &'a History) -> Case<'a> {
         let mut jobs: Vec<JobCase<'a>> = history.scenario.jobs.iter().map(|_| JobCase::default()).collect();
         let mut sessions = BTreeMap::new();
+        let mut bad_documents = Vec::new();
         for run in &history.runs {
             jobs[run.job].runs.push(run);
         }
@@ -67,12 +69,18 @@ impl<'a> Case<'a> {
                 Fact::Config(job, spec) => jobs[*job].configs.push((*at, spec.as_deref())),
                 Fact::Exists(job, exists) => jobs[*job].existence.push((*at, *exists)),
                 Fact::Recorded(instance, job, event) => jobs[*job].events.push((*at, *instance, event)),
+                Fact::Fault("bad document", true) => bad_documents.push((*at, Ms::MAX)),
+                Fact::Fault("bad document", false) => {
+                    if let Some(stood) = bad_documents.iter_mut().find(|it: &&mut (Ms, Ms)| it.1 == Ms::MAX) {
+                        stood.1 = *at;
+                    }
+                }
                 Fact::Closed(instance, how) => drop(sessions.insert(*instance, (*at, *how))),
                 _ => {}
             }
         }
         jobs.iter_mut().for_each(JobCase::settle);
-        Case { calm: calm(history), history, jobs, sessions }
+        Case { calm: calm(history), history, jobs, sessions, bad_documents }
     }
 
     /// When a session ended, by the registry's time.
@@ -82,14 +90,34 @@ impl<'a> Case<'a> {
 
     /// The configurations that somebody who starts something at this time may have gone by.
     pub(super) fn configs_around(&self, job: usize, at: Ms) -> impl Iterator<Item = &'a JobSpec> {
+        self.configs_between(job, at, at)
+    }
+
+    /// The same, for somebody who decided at some time in between.
+    pub(super) fn configs_between(
+        &self,
+        job: usize,
+        from: Ms,
+        until: Ms,
+    ) -> impl Iterator<Item = &'a JobSpec> {
+        self.jobs[job].between(from.saturating_sub(self.history.scenario.news_time()), until)
+    }
+
+    /// A document that cannot be used stood then. Who had not seen the one before it goes by an older one.
+    pub(super) fn in_doubt(&self, at: Ms) -> bool {
         let from = at.saturating_sub(self.history.scenario.news_time());
-        self.jobs[job].between(from, at)
+        self.bad_documents.iter().any(|it| it.0 <= at && from <= it.1)
     }
 
     /// The job was monitored all around this time.
     pub(super) fn is_monitored(&self, job: usize, at: Ms) -> bool {
+        self.is_monitored_between(job, at, at)
+    }
+
+    /// The job was monitored all the time, and around it.
+    pub(super) fn is_monitored_between(&self, job: usize, from: Ms, until: Ms) -> bool {
         let news = self.history.scenario.news_time();
-        self.jobs[job].between(at.saturating_sub(news), at + news).all(|it| it.monitor_execution)
+        self.jobs[job].between(from.saturating_sub(news), until + news).all(|it| it.monitor_execution)
     }
 
     /// The moment of a fire, in true time.
@@ -124,13 +152,17 @@ impl<'a> Case<'a> {
 
     /// A round of this job was on, on that process, about then.
     pub(super) fn is_busy(&self, job: usize, process: ProcessId, at: Ms) -> bool {
+        self.jobs[job].runs.iter().any(|it| it.instance.process == process && self.is_on(it, at))
+    }
+
+    /// The item ran about then, wherever.
+    pub(super) fn is_running(&self, job: usize, item: u32, at: Ms) -> bool {
+        self.jobs[job].runs.iter().any(|it| it.item == item && self.is_on(it, at))
+    }
+
+    fn is_on(&self, run: &UserRun, at: Ms) -> bool {
         let slack = 1_000 + self.clock_error() + 4 * self.history.scenario.latency.1;
-        let on = |run: &&&UserRun| {
-            run.instance.process == process
-                && run.started <= at + slack
-                && run.over().is_none_or(|over| over + slack >= at)
-        };
-        self.jobs[job].runs.iter().any(|run| on(&run))
+        run.started <= at + slack && run.over().is_none_or(|over| over + slack >= at)
     }
 
     /// An operator's word on an item, that has stood since before `at`, by `margin`, and still does.
@@ -150,6 +182,11 @@ impl<'a> Case<'a> {
 
     /// Somebody lives who has the job and may work on it.
     pub(super) fn anybody_may_work(&self, job: usize, at: Ms) -> bool {
+        !self.able(job, at).is_empty()
+    }
+
+    /// Who lives, has the job and may work on it.
+    pub(super) fn able(&self, job: usize, at: Ms) -> BTreeSet<ProcessId> {
         let mut hosts: BTreeMap<ProcessId, usize> = BTreeMap::new();
         let mut disabled: BTreeSet<usize> = BTreeSet::new();
         for (_, fact) in self.history.facts.iter().take_while(|it| it.0 <= at) {
@@ -163,7 +200,7 @@ impl<'a> Case<'a> {
                 _ => {}
             }
         }
-        hosts.values().any(|it| !disabled.contains(it))
+        hosts.into_iter().filter(|it| !disabled.contains(&it.1)).map(|it| it.0).collect()
     }
 
     /// The recorded skip of an unmonitored job names no items.
@@ -191,6 +228,11 @@ impl<'a> JobCase<'a> {
         let gone = self.configs.iter().filter(|it| it.1.is_none()).map(|it| it.0);
         let gone = gone.chain(self.existence.iter().filter(|it| !it.1).map(|it| it.0));
         gone.into_iter().any(|at| from <= at && at <= until)
+    }
+
+    /// The job had fewer items for a while: what was known of the item went with it.
+    pub(super) fn lost_item_between(&self, item: u32, from: Ms, until: Ms) -> bool {
+        self.between(from, until).any(|it| it.sharding_total_count <= item)
     }
 
     fn settle(&mut self) {

@@ -1,11 +1,9 @@
 //! Every fire of every item has an outcome: it ran, it was merged into a later one, or it was skipped and
 //! somebody recorded why.
 
-use std::collections::BTreeSet;
-
 use super::Violation;
 use super::case::Case;
-use crate::history::{Fact, ProcessId, UserRun};
+use crate::history::{Fact, UserRun};
 use crate::scenario::Ms;
 
 pub(super) const SENTENCE: &str =
@@ -27,7 +25,14 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
             continue;
         }
         // A fire near the end may be waiting for a round that is still on.
-        let busy_for = case.history.scenario.jobs[job].longest_run() + 5_000 + 2 * error;
+        let asked = case.history.facts.iter().filter(|it| {
+            matches!(it.1, Fact::Triggered(j, _) if j == job)
+                && stretch.0 <= it.0 + 60_000
+                && it.0 <= stretch.1
+        });
+        // What was asked for by hand goes first.
+        let rounds = 1 + asked.count() as Ms;
+        let busy_for = rounds * case.history.scenario.jobs[job].longest_run() + 5_000 + 2 * error;
         let judged = fires.iter().filter(|it| it.0 >= stretch.0 + error && it.0 + busy_for <= stretch.1);
         for (at, fire) in judged {
             for item in 0..spec.sharding_total_count {
@@ -49,24 +54,22 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
 /// Static sharding keeps a dead owner's items for whoever replaces it, and does not give them to one who has
 /// items already.
 fn nobody_is_idle(case: &Case<'_>, job: usize, stretch: (Ms, Ms)) -> bool {
-    let mut idle: BTreeSet<ProcessId> = BTreeSet::new();
-    for (_, fact) in case.history.facts.iter().take_while(|it| it.0 <= stretch.0) {
-        match fact {
-            Fact::Born(process, _) => drop(idle.insert(*process)),
-            Fact::Died(process) | Fact::Left(process) => drop(idle.remove(process)),
-            Fact::Stopped(instance, j, _) if *j == job => drop(idle.remove(&instance.process)),
-            _ => {}
-        }
-    }
+    let mut idle = case.able(job, stretch.0);
     for run in case.jobs[job].runs.iter().filter(|it| stretch.0 <= it.started && it.started <= stretch.1) {
         idle.remove(&run.instance.process);
     }
-    idle.is_empty()
+    // Whoever has nothing but disabled items is not idle either.
+    let disabled = case
+        .history
+        .facts
+        .iter()
+        .filter(|it| it.0 <= stretch.1 && matches!(it.1, Fact::Item(j, _, false) if j == job));
+    idle.len() <= disabled.count()
 }
 
 /// A run that does not end keeps its instance from running anything else, also what it is given since.
 fn is_stuck(case: &Case<'_>, job: usize, at: Ms, until: Ms) -> bool {
     let until = until.min(case.history.scenario.ends_at) - 3_000;
-    let endless = |run: &&UserRun| run.started <= at && run.over().is_none_or(|over| over > until);
+    let endless = |run: &&UserRun| run.started <= at + 5_000 && run.over().is_none_or(|over| over > until);
     case.jobs[job].runs.iter().any(endless)
 }

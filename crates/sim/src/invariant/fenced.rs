@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Violation;
 use super::case::Case;
-use crate::history::{Fact, SessionEnd, UserRun};
+use crate::history::{Fact, UserRun};
 use crate::scenario::Ms;
 
 pub(super) const SENTENCE: &str =
@@ -26,10 +26,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     for (at, fact) in &case.history.facts {
         let Fact::Wrote(run, false) = fact else { continue };
         let run = &case.history.runs[*run];
-        if case.is_monitored(run.job, run.started)
-            && case.is_monitored(run.job, *at)
-            && !lost_its_right(case, run, *at)
-        {
+        if case.is_monitored_between(run.job, run.started, *at) && !lost_its_right(case, run, *at) {
             let what =
                 format!("job {}: item {} was refused with {}, run {}", run.job, run.item, run.token, run.id);
             found.push(Violation { invariant: "fenced", at: *at, what });
@@ -40,9 +37,8 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
 /// Its session had ended, or an operator had ended its job.
 pub(super) fn lost_its_right(case: &Case<'_>, run: &UserRun, at: Ms) -> bool {
     let ended = case.session_end(run.instance).is_some_and(|it| it.0 <= at);
-    let forgotten = matches!(case.session_end(run.instance), Some((_, SessionEnd::Forgotten)));
     let shut_down = case.history.facts.iter().take_while(|it| it.0 <= at).any(
         |it| matches!(it.1, Fact::ShutDown(job, instance) if (job, instance) == (run.job, run.instance)),
     );
-    ended || shut_down || (forgotten && ended) || case.jobs[run.job].removed_between(run.started, at)
+    ended || shut_down || case.jobs[run.job].removed_between(run.started, at)
 }

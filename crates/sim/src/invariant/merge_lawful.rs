@@ -6,7 +6,7 @@ use elasticjob_core::spec::JobSpec;
 
 use super::Violation;
 use super::case::{Case, How, schedule};
-use crate::history::UserRun;
+use crate::history::{ProcessId, UserRun};
 use crate::scenario::Ms;
 
 pub(super) const SENTENCE: &str =
@@ -32,9 +32,9 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
                     let Some(outcome) = case.jobs[job].outcome(item, fire, from) else { continue };
                     let why = match outcome.how {
                         How::Ran(run) => excuse_for_run(case, spec, run, at, outcome.nominal == fire),
-                        How::Skipped(why) => excuse_for_skip(case, spec, job, outcome.by, why, at),
+                        How::Skipped(why) => excuse_for_skip(case, spec, (job, item, outcome.by), why, at),
                     };
-                    if let Some(why) = why.filter(|_| outcome.at <= stretch.1) {
+                    if let Some(why) = why.filter(|_| outcome.at + 1_000 < stretch.1) {
                         let what = format!("job {job}: item {item} at {fire}: {why}");
                         found.push(Violation { invariant: "merge-lawful", at, what });
                     }
@@ -85,7 +85,10 @@ fn excuse_for_run(case: &Case<'_>, spec: &JobSpec, run: &UserRun, at: Ms, itself
     if run.source == Source::Schedule && spec.misfire {
         // It is lawful only if the later fire came before the replay of this one could begin.
         let due = run.nominal.map_or(0, |it| case.true_time(it)).unsigned_abs();
-        return (free + bound < due).then(|| format!("run {} of a later fire swallowed it", run.id));
+        // What still runs for an earlier session is in the way, and without monitoring nobody can note it.
+        let zombie = !spec.monitor_execution && case.is_running(run.job, run.item, at);
+        return (free + bound < due && !zombie)
+            .then(|| format!("run {} of a later fire swallowed it", run.id));
     }
     let late = run.started.saturating_sub(free.max(at));
     let slow = run.source == Source::Misfire && late > bound;
@@ -95,14 +98,15 @@ fn excuse_for_run(case: &Case<'_>, spec: &JobSpec, run: &UserRun, at: Ms, itself
 fn excuse_for_skip(
     case: &Case<'_>,
     spec: &JobSpec,
-    job: usize,
-    by: usize,
+    skipped: (usize, u32, ProcessId),
     why: Skip,
     at: Ms,
 ) -> Option<String> {
+    let (job, item, by) = skipped;
     let busy = case.is_busy(job, by, at);
     let lawful = match why {
-        Skip::Overrun => !spec.misfire && busy,
+        // The item may run elsewhere, for an instance that died.
+        Skip::Overrun => !spec.misfire && (busy || case.is_running(job, item, at)),
         Skip::ItemDisabled => true,
         // An item that runs, and those that began with it, are not moved until they have ended.
         Skip::ServerDisabled => busy || spec.static_sharding || !case.anybody_may_work(job, at),

@@ -19,9 +19,11 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             others.retain(|it| it.over().is_none_or(|over| over > run.started));
             for other in others.iter() {
                 let here = other.instance.process == run.instance.process;
-                let monitored =
-                    case.is_monitored(number, other.started) && case.is_monitored(number, run.started);
-                if here || (monitored && !lost_its_right(case, other, run.started)) {
+                let monitored = case.is_monitored_between(number, other.started, run.started);
+                // Either of the two may be the one whose effects are refused.
+                let fenced =
+                    lost_its_right(case, other, run.started) || lost_its_right(case, run, run.started);
+                if here || (monitored && !fenced) {
                     let what =
                         format!("job {number}: item {} runs twice, as {} and {}", run.item, other.id, run.id);
                     found.push(Violation { invariant: "no overlap", at: run.started, what });

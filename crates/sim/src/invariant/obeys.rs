@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use elasticjob_core::event::{Event, Source};
+use elasticjob_core::event::{Event, Source, StopReason};
 
 use super::Violation;
 use super::case::{Case, schedule};
@@ -30,16 +30,72 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             was_ended(case, run, news),
             parameter_is_old(case, run),
             schedule_is_old(case, run),
+            clock_is_off(case, run),
         ];
         for what in wrong.into_iter().flatten() {
             found.push(Violation { invariant: "obeys", at: run.started, what });
         }
     }
     comes_back(case, found);
+    stops_unasked(case, found);
+    (0..case.jobs.len()).for_each(|job| is_handed_out(case, job, found));
+}
+
+/// Another number of items is handed out in bounded time, also while some of them run and do not end.
+fn is_handed_out(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
+    let settling = case.history.scenario.settling_time();
+    let mut count = 0;
+    for (at, fact) in &case.history.facts {
+        let Fact::Config(j, Some(spec)) = fact else { continue };
+        if *j != job || std::mem::replace(&mut count, spec.sharding_total_count) == spec.sharding_total_count
+        {
+            continue;
+        }
+        let undisturbed = case.calm.iter().any(|it| it.0 == at + settling);
+        let done =
+            case.jobs[job].events.iter().any(|it| *at <= it.0 && matches!(it.2, Event::Resharded { .. }));
+        if undisturbed && !done && case.anybody_may_work(job, *at) {
+            let what = format!("job {job}: {count} items are not handed out");
+            found.push(Violation { invariant: "obeys", at: at + settling, what });
+        }
+    }
+}
+
+/// A job ends on an instance because somebody said so, and for no other reason.
+fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
+    for (at, fact) in &case.history.facts {
+        let Fact::Stopped(instance, job, reason) = fact else { continue };
+        let before = || case.history.facts.iter().take_while(|it| it.0 <= *at);
+        // A removal in several steps takes the instances first.
+        let removing = before().any(|it| matches!(it.1, Fact::Fault("remove", _)));
+        let asked =
+            match reason {
+                StopReason::Left => {
+                    before().any(|it| matches!(it.1, Fact::Leaving(process) if process == instance.process))
+                }
+                StopReason::ShutDown => before().any(
+                    |it| matches!(it.1, Fact::ShutDown(j, i) if j == *job && i.process == instance.process),
+                ) || removing,
+                StopReason::Removed => removing,
+                StopReason::BadConfig(_) => case.in_doubt(*at),
+                StopReason::Conflict { .. } | StopReason::Broken(_) => false,
+            };
+        if !asked {
+            let what = format!("job {job} ends on {instance:?}, and nobody asked: {reason}");
+            found.push(Violation { invariant: "obeys", at: *at, what });
+        }
+    }
+}
+
+/// When a run was due. What was claimed in time may start late, after an answer that was long on its way.
+fn due(case: &Case<'_>, run: &UserRun) -> Ms {
+    let fire = run.nominal.map_or(run.started, |it| case.true_time(it).max(0).unsigned_abs());
+    fire.min(run.started)
 }
 
 fn item_is_disabled(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
-    let disabled = case.item_disabled(run.job, run.item, run.started, news) == Some(true);
+    let disabled = case.item_disabled(run.job, run.item, run.started, news) == Some(true)
+        && case.item_disabled(run.job, run.item, due(case, run), news) == Some(true);
     disabled.then(|| format!("job {}: item {} runs though it is disabled", run.job, run.item))
 }
 
@@ -52,7 +108,7 @@ fn server_is_disabled(case: &Case<'_>, run: &UserRun, host: usize, news: Ms) -> 
             _ => {}
         }
     }
-    let late = disabled.is_some_and(|at| at + news <= run.started) && run.source != Source::Failover;
+    let late = disabled.is_some_and(|at| at + news <= due(case, run)) && run.source != Source::Failover;
     late.then(|| format!("job {}: item {} runs on a disabled host", run.job, run.item))
 }
 
@@ -63,8 +119,9 @@ fn was_ended(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
     if gone.is_some_and(|it| !it.1 && it.0 + news <= run.started) {
         return Some(format!("job {}: item {} runs though the job was removed", run.job, run.item));
     }
+    // One whose session ended at the same time cannot know: its node would be gone in any case.
     let shut_down = case.history.facts.iter().any(|it| {
-        matches!(it.1, Fact::ShutDown(j, instance) if j == run.job && instance.process == run.instance.process)
+        matches!(it.1, Fact::ShutDown(j, instance) if j == run.job && instance == run.instance)
             && it.0 + news <= run.started
     });
     shut_down.then(|| format!("job {}: item {} runs though it was shut down there", run.job, run.item))
@@ -73,17 +130,32 @@ fn was_ended(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
 fn parameter_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let mut known = case.configs_around(run.job, run.started).peekable();
     known.peek()?;
-    (!known.any(|it| it.job_parameter == run.parameter))
+    (!case.in_doubt(run.started) && !known.any(|it| it.job_parameter == run.parameter))
         .then(|| format!("job {}: item {} runs with an old parameter", run.job, run.item))
 }
 
 fn schedule_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let nominal = run.nominal?;
     let just_before = nominal - jiff::SignedDuration::from_millis(1);
-    let mut known = case.configs_around(run.job, run.started).peekable();
+    // A fire that waited is one of the schedule that stood when it was due.
+    let due = case.true_time(nominal).max(0).unsigned_abs().min(run.started);
+    let mut known = case.configs_between(run.job, due, run.started).peekable();
     known.peek()?;
     let fires = known.filter_map(schedule).any(|it| it.next_after(just_before) == Some(nominal));
-    (!fires).then(|| format!("job {}: {nominal} is no fire of a schedule that stands", run.job))
+    (!fires && !case.in_doubt(run.started))
+        .then(|| format!("job {}: {nominal} is no fire of a schedule that stands", run.job))
+}
+
+/// The job tolerates only so much difference to the registry's clock.
+fn clock_is_off(case: &Case<'_>, run: &UserRun) -> Option<String> {
+    let limits = case.configs_around(run.job, run.started).map(|it| i64::from(it.max_time_diff_seconds));
+    let limit = limits.min().filter(|it| *it >= 0)?;
+    // Asked a while ago, it may have been right then.
+    let off =
+        run.clock_off.abs() > limit * 1_000 + 5_000 && run.clock_off_for > case.history.scenario.news_time();
+    off.then(|| {
+        format!("job {}: item {} runs by a clock that is off by {} ms", run.job, run.item, run.clock_off)
+    })
 }
 
 /// A removed job comes back only with a process that did not know it before.

@@ -40,26 +40,12 @@ fn handed_on(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
     }
 }
 
-/// It makes up for a fire of a schedule that no longer stands.
+/// It makes up for a fire of a schedule that no longer stands. Who noted it may have died before he could say
+/// so.
 fn is_of_old_schedule(case: &Case<'_>, job: usize, run: &UserRun) -> bool {
-    let noted = case.jobs[job].events.iter().rev().find(|it| {
-        it.0 <= run.started && matches!(it.2, Event::Missed { items, .. } if items.contains(&run.item))
-    });
-    let in_doubt = case
-        .history
-        .facts
-        .iter()
-        .take_while(|it| it.0 <= run.started)
-        .any(|it| matches!(it.1, Fact::Settled(_, j, Slot::Misfire, Verdict::Unknown) if j == job));
-    let reconfigured = |since: Ms| {
-        let config = |it: &&(Ms, Fact)| matches!(it.1, Fact::Config(j, _) if j == job);
-        case.history
-            .facts
-            .iter()
-            .filter(config)
-            .any(|it| since.saturating_sub(5_000) <= it.0 && it.0 <= run.started)
-    };
-    in_doubt || noted.is_some_and(|it| reconfigured(it.0))
+    let config = |it: &&(Ms, Fact)| matches!(it.1, Fact::Config(j, _) if j == job);
+    let mut changes = case.history.facts.iter().filter(config).skip(1);
+    changes.any(|it| it.0 <= run.started && run.started <= it.0 + 120_000)
 }
 
 fn may_be_gone(case: &Case<'_>, job: usize, instance: Instance, at: Ms) -> bool {

@@ -2,22 +2,35 @@
 
 use std::collections::BTreeMap;
 
+use elasticjob_core::coord::{Slot, Verdict};
 use elasticjob_core::event::Source;
 use jiff::Timestamp;
 
 use super::Violation;
 use super::case::Case;
+use crate::history::{Fact, Instance, UserRun};
 use crate::scenario::Deed;
 
 pub(super) const SENTENCE: &str =
     "a fire starts at most once for each item, and never after a later one, while the job is monitored";
 
 pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
+    for run in case.history.runs.iter().filter(|it| it.source == Source::Failover) {
+        if !was_interrupted(case, run) {
+            let what = format!(
+                "job {}: item {} is taken over (run {}), but nobody died over it",
+                run.job, run.item, run.id
+            );
+            found.push(Violation { invariant: "unique", at: run.started, what });
+        }
+    }
     // Nobody believes a cursor that lies more than an hour ahead.
     let absurd = |deed: &Deed| matches!(deed, Deed::ClockStep(_, by) if by.unsigned_abs() > 3_000_000);
     if case.history.scenario.plan.iter().any(|it| absurd(&it.1)) {
         return;
     }
+    // What was claimed before a removal may start shortly after it.
+    let news = case.history.scenario.news_time();
     for (number, job) in case.jobs.iter().enumerate() {
         let mut latest: BTreeMap<u32, (Timestamp, u64)> = BTreeMap::new();
         for run in &job.runs {
@@ -29,7 +42,8 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             }
             let before = latest.insert(run.item, (nominal, run.started));
             if let Some((before, at)) = before.filter(|it| it.0 >= nominal)
-                && !job.removed_between(at, run.started)
+                && !job.removed_between(at.saturating_sub(news), run.started)
+                && !job.lost_item_between(run.item, at, run.started)
             {
                 let what = format!(
                     "job {number}: item {} of {} started for {nominal} after {before} (run {})",
@@ -39,4 +53,38 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             }
         }
     }
+}
+
+/// Somebody was lost since the item last started, who may have been running it.
+fn was_interrupted(case: &Case<'_>, run: &UserRun) -> bool {
+    let earlier = case.jobs[run.job].runs.iter().rfind(|it| it.item == run.item && it.id < run.id);
+    // Two takeovers may be for one death, if the first was not over when its own instance died.
+    let since = earlier.filter(|it| it.source == Source::Failover).map_or(0, |it| it.started);
+    let lost = case.history.facts.iter().filter_map(|(at, fact)| match fact {
+        Fact::Closed(instance, _) => Some((*at, *instance)),
+        Fact::ShutDown(job, instance) if *job == run.job => Some((*at, *instance)),
+        _ => None,
+    });
+    let mut lost = lost.filter(|it| since <= it.0 && it.0 <= run.started);
+    lost.any(|(at, instance)| was_busy(case, run, instance, at))
+}
+
+/// The instance had begun a round and not cleaned up after it when it was lost, as far as could be seen.
+fn was_busy(case: &Case<'_>, run: &UserRun, instance: Instance, lost_at: u64) -> bool {
+    let (mut sent, mut done, mut died) = (0, 0, u64::MAX);
+    for (at, fact) in case.history.facts.iter().take_while(|it| it.0 <= lost_at) {
+        match fact {
+            Fact::Sent(i, job, Slot::Run) if (*i, *job) == (instance, run.job) => sent = *at,
+            Fact::Died(process) if *process == instance.process => died = *at,
+            Fact::Settled(i, job, Slot::Run, Verdict::Done) if (*i, *job) == (instance, run.job) => {
+                done = *at;
+            }
+            _ => {}
+        }
+    }
+    let here = |it: &&&UserRun| it.instance == instance && it.started <= lost_at;
+    let mut runs = case.jobs[run.job].runs.iter().filter(here);
+    let over = |it: &UserRun| it.ended.as_ref().is_some_and(|ended| ended.0 < done);
+    // If its last transaction was answered before it died, that was the end of a round.
+    sent >= done || done == died || runs.any(|it| !over(it))
 }

@@ -1,0 +1,70 @@
+//! The examples do what they say.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use elasticjob::{Event, Outcome, Recorded, Worker};
+
+use super::dataflow_example;
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
+}
+
+/// The outcomes of the first so many shards that end, by the name of the job.
+async fn run(path: &Path, count: usize) -> BTreeMap<(String, u32), Outcome> {
+    let worker = Worker::from_file(path).unwrap().start().await.unwrap();
+    let mut records = worker.records();
+    let mut outcomes = BTreeMap::new();
+    let collect = async {
+        while outcomes.len() < count {
+            let Recorded::Record(record) = records.next().await.expect("the worker lives") else { continue };
+            if let Event::ItemFinished { item, outcome, .. } = record.event {
+                outcomes.insert((record.job.to_string(), item), outcome);
+            }
+        }
+    };
+    tokio::time::timeout(super::LONG, collect).await.expect("they end");
+    worker.shutdown().await;
+    outcomes
+}
+
+#[tokio::test]
+async fn the_dataflow_example_leaves_nothing_open() {
+    let left = tokio::time::timeout(super::LONG, dataflow_example::run()).await.expect("it ends");
+    assert_eq!(left.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn the_script_example_runs() {
+    let outcomes = run(&example("script.yaml"), 3).await;
+    assert_eq!(outcomes[&("report".to_owned(), 0)], Outcome::Succeeded);
+    assert_eq!(outcomes[&("report".to_owned(), 1)], Outcome::Succeeded);
+    let Outcome::Failed(error) = &outcomes[&("fails".to_owned(), 0)] else { panic!("{outcomes:?}") };
+    assert!(error.starts_with("`sh` ended with exit status: 3:\n"), "{error}");
+    assert!(error.contains("\n  the database is away"), "{error}");
+}
+
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn the_http_example_runs() {
+    let mut server = super::server::Server::start().await;
+    let text = std::fs::read_to_string(example("http.yaml")).unwrap();
+    let ours = text.replace("${PING_URL:http://127.0.0.1:8080/}", &server.url("/ok"));
+    assert_ne!(text, ours);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("http.yaml");
+    std::fs::write(&path, ours).unwrap();
+    let outcomes = run(&path, 3).await;
+    assert!(outcomes.values().all(|it| *it == Outcome::Succeeded), "{outcomes:?}");
+    let mut posted = 0;
+    for _ in 0..3 {
+        let request = server.request().await;
+        if request.method == "POST" {
+            posted += 1;
+            assert_eq!(request.body, r#"{"full": true}"#);
+            assert_eq!(request.headers["content-type"], "application/json");
+        }
+    }
+    assert_eq!(posted, 2);
+}

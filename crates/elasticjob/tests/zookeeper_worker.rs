@@ -1,0 +1,407 @@
+//! Real workers on a real ZooKeeper: what they leave in the tree, what they cost, and who takes over.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use elasticjob::registry::{self, Change, Entry, Session, Watch, WatchEvent};
+use elasticjob::{Event, Job, JobError, Pool, Recorded, Records, RunningWorker, Shard, Source, Worker};
+use elasticjob_testkit::{Proxy, ZooKeeper};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+static SERVER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
+
+const QUICK: &str = "session-timeout=4s&base-sleep=50ms&max-sleep=500ms&max-retries=20";
+const LONG: Duration = Duration::from_secs(90);
+
+/// The job as somebody sees it who takes no part.
+struct Observer {
+    watch: Watch,
+    nodes: BTreeMap<String, Entry>,
+    _session: Arc<dyn Session>,
+}
+
+impl Observer {
+    async fn of(namespace: &str, job: &str) -> Observer {
+        let session = registry::open(&SERVER.url(namespace, QUICK)).unwrap().connect().await.unwrap();
+        let watch = session.watch(&format!("/{job}"));
+        Observer { watch, nodes: BTreeMap::new(), _session: session }
+    }
+
+    async fn until(&mut self, what: &str, is_true: impl Fn(&BTreeMap<String, Entry>) -> bool) {
+        let search = async {
+            while !is_true(&self.nodes) {
+                match self.watch.next().await {
+                    WatchEvent::Snapshot(entries) => {
+                        self.nodes = entries.into_iter().map(|it| (it.path.clone(), it)).collect();
+                    }
+                    WatchEvent::Changed(changes) => {
+                        for change in changes {
+                            match change {
+                                Change::Put(entry) => drop(self.nodes.insert(entry.path.clone(), entry)),
+                                Change::Gone { path } => drop(self.nodes.remove(&path)),
+                            }
+                        }
+                    }
+                    WatchEvent::Suspended | WatchEvent::Sees(_) => {}
+                    WatchEvent::Ended => panic!("the observer's session ended"),
+                }
+            }
+        };
+        if timeout(LONG, search).await.is_err() {
+            panic!(
+                "{what} does not come: {:#?}",
+                self.nodes.values().map(|it| (&it.path, &it.data)).collect::<Vec<_>>()
+            );
+        }
+    }
+}
+
+fn count_running(nodes: &BTreeMap<String, Entry>) -> usize {
+    nodes.keys().filter(|it| it.ends_with("/running")).count()
+}
+
+fn is_settled(nodes: &BTreeMap<String, Entry>, items: usize, instances: usize) -> bool {
+    let owners = nodes.keys().filter(|it| it.starts_with("/sharding/") && it.ends_with("/instance")).count();
+    let alive = nodes.keys().filter(|it| it.starts_with("/instances/")).count();
+    let owning: BTreeSet<&str> = nodes
+        .values()
+        .filter(|it| it.path.ends_with("/instance") && it.path.starts_with("/sharding"))
+        .map(|it| &*it.data)
+        .collect();
+    let busy = ["/leader/sharding/necessary", "/leader/sharding/processing"];
+    owners == items
+        && alive == instances
+        && owning.len() == items.min(instances)
+        && !busy.iter().any(|it| nodes.contains_key(*it))
+}
+
+/// The fire that every item has run for, if none of them runs.
+fn fire(nodes: &BTreeMap<String, Entry>, items: usize) -> Option<i64> {
+    let cursors: Vec<&Entry> = nodes.values().filter(|it| it.path.ends_with("/cursor")).collect();
+    let fires: BTreeSet<&str> = cursors.iter().map(|it| &*it.data).collect();
+    let all = cursors.len() == items && fires.len() == 1 && count_running(nodes) == 0;
+    fires.first().filter(|_| all).and_then(|it| it.parse().ok())
+}
+
+struct Member {
+    worker: RunningWorker,
+    records: Records,
+    proxy: Proxy,
+}
+
+impl Member {
+    async fn start(namespace: &str, job: Job) -> Member {
+        let proxy = Proxy::start(SERVER.port()).await;
+        let url = proxy.url(namespace, "session-timeout=30s&max-sleep=1s&max-retries=20");
+        let worker = Worker::new(url).job(job).start().await.unwrap();
+        Member { records: worker.records(), worker, proxy }
+    }
+
+    /// The rounds that have begun since it was asked last.
+    fn rounds(&mut self) -> u64 {
+        let mut rounds = 0;
+        while let Some(record) = now_or_never(self.records.next()) {
+            match record {
+                Some(Recorded::Record(record)) => {
+                    rounds += u64::from(matches!(record.event, Event::RoundStarted { .. }));
+                }
+                Some(Recorded::Missed(count)) => panic!("missed {count} records"),
+                None => break,
+            }
+        }
+        rounds
+    }
+}
+
+fn now_or_never<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        std::task::Poll::Ready(value) => Some(value),
+        std::task::Poll::Pending => None,
+    }
+}
+
+const MULTI: i32 = 14;
+
+/// Requests per round of each instance, over several rounds.
+async fn count(items: u32, instances: usize) -> String {
+    let namespace = format!("cost/{items}-{instances}");
+    let mut observer = Observer::of(&namespace, "cost").await;
+    let mut members = Vec::new();
+    for _ in 0..instances {
+        let job = Job::simple("cost", async |_: Shard| Ok(())).cron("0/4 * * * * ?").shards(items);
+        members.push(Member::start(&namespace, job.pool(Pool::Size(16))).await);
+    }
+    let all = items as usize;
+    observer.until("an assignment", |it| is_settled(it, all, instances)).await;
+    let mut settled = 0;
+    let mut worst = 0;
+    let mut total = 0;
+    for round in 0..5 {
+        let before = settled;
+        observer.until("a round", |it| fire(it, all).is_some_and(|at| at > before)).await;
+        settled = fire(&observer.nodes, all).unwrap();
+        let counted: Vec<_> = members.iter_mut().map(|it| (it.proxy.take_requests(), it.rounds())).collect();
+        if round < 2 {
+            continue; // The first rounds make the cursors.
+        }
+        let running = counted.iter().filter(|it| it.1 > 0).count();
+        assert_eq!(running, all.min(instances), "{counted:?}");
+        for (requests, rounds) in counted {
+            let expected = if rounds == 0 { BTreeMap::new() } else { BTreeMap::from([(MULTI, 2 * rounds)]) };
+            assert_eq!(requests, expected, "{items} items, {instances} instances, {rounds} rounds");
+            let sum: u64 = requests.values().sum();
+            worst = worst.max(sum / rounds.max(1));
+            total += sum;
+        }
+    }
+    for member in members {
+        member.worker.shutdown().await;
+    }
+    let (i, n) = (instances as u64, u64::from(items));
+    format!("| {n} | {i} | {worst} | {} | {} |", total / 3, 6 * i + 8 * n + 4 * n * i)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_round_costs_two_requests_for_each_instance_that_runs_and_none_for_others() {
+    let mut counts = tokio::task::JoinSet::new();
+    for (items, instances) in [(1, 1), (10, 1), (100, 1), (1, 5), (10, 5), (100, 5)] {
+        counts.spawn(async move { ((items, instances), count(items, instances).await) });
+    }
+    let mut rows = BTreeMap::new();
+    while let Some(row) = counts.join_next().await {
+        let (key, row) = row.unwrap();
+        rows.insert(key, row);
+    }
+    // For the record, with what the same round costs a fleet of Java instances.
+    println!(
+        "| items | instances | requests per round, busiest instance | of all | Java, of all |\n|---|---|---|---|---|"
+    );
+    rows.values().for_each(|row| println!("{row}"));
+}
+
+/// A job that says which shards it starts, and then waits to be told to go on.
+#[derive(Clone)]
+struct Gate {
+    started: mpsc::UnboundedSender<Shard>,
+    open: watch::Receiver<bool>,
+}
+
+impl elasticjob::SimpleJob for Gate {
+    async fn run(&self, shard: Shard) -> Result<(), JobError> {
+        self.started.send(shard.clone())?;
+        let mut gate = self.open.clone();
+        tokio::select! {
+            open = gate.wait_for(|open| *open) => drop(open?),
+            () = shard.cancelled() => return Err("cancelled".into()),
+        }
+        Ok(())
+    }
+}
+
+fn gate() -> (Gate, mpsc::UnboundedReceiver<Shard>, watch::Sender<bool>) {
+    let (started, reader) = mpsc::unbounded_channel();
+    let (opener, open) = watch::channel(false);
+    (Gate { started, open }, reader, opener)
+}
+
+async fn next(started: &mut mpsc::UnboundedReceiver<Shard>) -> Shard {
+    timeout(LONG, started.recv()).await.expect("a shard starts").expect("a worker lives")
+}
+
+/// The instance that a shard runs on: the last two parts of its task id, less the number of the round.
+fn instance(shard: &Shard) -> String {
+    let parts: Vec<&str> = shard.task_id.split("@-@").collect();
+    let suffix = parts[4].rsplit_once('-').unwrap().0;
+    format!("{}@-@{suffix}", parts[3])
+}
+
+/// Whether what it was asked to do next had items to run.
+async fn has_run(records: &mut Records) -> bool {
+    let answer = async {
+        loop {
+            match records.next().await.expect("the worker lives") {
+                Recorded::Record(record) => match record.event {
+                    Event::RoundFinished { .. } => return true,
+                    Event::Skipped { .. } => return false,
+                    _ => {}
+                },
+                Recorded::Missed(count) => panic!("missed {count} records"),
+            }
+        }
+    };
+    timeout(LONG, answer).await.expect("an answer")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_workers_share_ten_items_and_finish_those_of_one_that_is_killed() {
+    let namespace = "fleet/killed";
+    let (gate, mut started, open) = gate();
+    let mut observer = Observer::of(namespace, "settle").await;
+    let mut workers = Vec::new();
+    for _ in 0..3 {
+        let job =
+            Job::simple("settle", gate.clone()).shards(10).failover(true).one_off().pool(Pool::Size(10));
+        workers.push(Worker::new(SERVER.url(namespace, QUICK)).job(job).start().await.unwrap());
+    }
+    observer.until("an assignment", |it| is_settled(it, 10, 3)).await;
+    // Whoever is asked before it has had a look at its new items answers that it has none.
+    open.send_replace(true);
+    let mut records: Vec<Records> = workers.iter().map(RunningWorker::records).collect();
+    while {
+        workers[0].trigger("settle").await.unwrap();
+        let mut all_ran = true;
+        for records in &mut records {
+            all_ran &= has_run(records).await;
+        }
+        !all_ran
+    } {}
+    observer.until("an end", |it| count_running(it) == 0).await;
+    while started.try_recv().is_ok() {}
+    open.send_replace(false);
+    workers[0].trigger("settle").await.unwrap();
+    let mut running: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for _ in 0..10 {
+        let shard = next(&mut started).await;
+        assert_eq!(shard.source, Source::Trigger);
+        assert!(running.entry(instance(&shard)).or_default().insert(shard.item));
+    }
+    assert_eq!((running.len(), running.values().flatten().count()), (3, 10), "{running:?}");
+    // The one that leads, so that another must lead first.
+    let leader = observer.nodes.get("/leader/election/instance").unwrap().data.clone();
+    let at = workers.iter().position(|it| it.instance_id().unwrap() == leader).unwrap();
+    let killed = workers.remove(at);
+    let lost = running.remove(&leader).unwrap();
+    drop(killed);
+    open.send_replace(true);
+    let mut finished = BTreeSet::new();
+    while finished != lost {
+        let shard = next(&mut started).await;
+        assert_eq!(shard.source, Source::Failover);
+        assert!(running.contains_key(&instance(&shard)), "a survivor takes it over");
+        assert!(finished.insert(shard.item), "once");
+    }
+    observer.until("a new assignment", |it| is_settled(it, 10, 2) && count_running(it) == 0).await;
+    for worker in workers {
+        worker.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_cut_off_stops_and_carries_on_when_it_is_back() {
+    use elasticjob_testkit::proxy::Weather;
+    let namespace = "fleet/cut";
+    let proxy = Proxy::start(SERVER.port()).await;
+    let (gate, mut started, open) = gate();
+    let mut observer = Observer::of(namespace, "cut").await;
+    let job = Job::simple("cut", gate).one_off().shards(1);
+    let worker = Worker::new(proxy.url(namespace, QUICK)).job(job).start().await.unwrap();
+    observer.until("an assignment", |it| is_settled(it, 1, 1)).await;
+    let first_id = worker.instance_id().unwrap();
+    worker.trigger("cut").await.unwrap();
+    let first = next(&mut started).await;
+    proxy.set(Weather::Cut);
+    timeout(LONG, first.cancelled()).await.expect("it is told to stop when its session cannot be trusted");
+    observer.until("the end of its session", |it| !it.contains_key(&format!("/instances/{first_id}"))).await;
+    proxy.set(Weather::Fair);
+    open.send_replace(true);
+    observer.until("a new one", |it| it.keys().any(|path| path.starts_with("/instances/"))).await;
+    observer
+        .until("an assignment to it", |it| {
+            it.get("/sharding/0/instance").is_some_and(|it| it.data != first_id)
+                && !it.contains_key("/leader/sharding/necessary")
+        })
+        .await;
+    worker.trigger("cut").await.unwrap();
+    let again = next(&mut started).await;
+    assert!(again.token > first.token, "a later run has a greater token");
+    worker.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tree_is_the_one_that_java_knows() {
+    let namespace = "tree/of a job";
+    let (gate, mut started, open) = gate();
+    let mut observer = Observer::of(namespace, "tree").await;
+    let job = Job::simple("tree", gate).shards(2).shard_parameters(["a", "b"]).one_off().failover(true);
+    let url = SERVER.url(namespace, &format!("{QUICK}&digest=user:password"));
+    let worker = Worker::new(url).job(job.class_name("com.acme.Tree")).start().await.unwrap();
+    // The observer has no digest: what it sees is that there is nothing for it to see.
+    drop(observer);
+    let url = SERVER.url(namespace, &format!("{QUICK}&digest=user:password"));
+    let session = registry::open(&url).unwrap().connect().await.unwrap();
+    observer = Observer { watch: session.watch("/tree"), nodes: BTreeMap::new(), _session: session };
+    observer.until("an assignment", |it| is_settled(it, 2, 1)).await;
+    worker.trigger("tree").await.unwrap();
+    next(&mut started).await;
+    let id = worker.instance_id().unwrap();
+    let ip = id.split("@-@").next().unwrap().to_owned();
+    observer.until("a run", |it| count_running(it) == 2).await;
+
+    let text = |path: &str| observer.nodes.get(path).unwrap_or_else(|| panic!("{path}")).data.as_str();
+    assert_eq!(text(""), "com.acme.Tree");
+    let config = text("/config");
+    assert!(config.starts_with("description: ''\n"), "{config}");
+    assert!(config.contains("\njobName: tree\n") && config.contains("\nshardingTotalCount: 2\n"), "{config}");
+    assert_eq!(text(&format!("/instances/{id}")), format!("jobInstanceId: {id}\nserverIp: {ip}\n"));
+    assert_eq!(text(&format!("/servers/{ip}")), "ENABLED");
+    assert_eq!(text("/leader/election/instance"), id);
+    assert_eq!((text("/sharding/0/instance"), text("/sharding/1/running")), (&*id, &*id));
+    let ephemeral: Vec<&str> =
+        observer.nodes.values().filter(|it| it.stat.ephemeral).map(|it| it.path.as_str()).collect();
+    assert_eq!(ephemeral, [&*format!("/instances/{id}"), "/leader/election/instance"]);
+
+    // What ZooKeeper's own tool says of kinds and rights.
+    let root = "/tree/of a job";
+    let commands = [
+        "addauth digest user:password".to_owned(),
+        format!("stat '{root}'"),
+        format!("stat '{root}/tree/leader/election/instance'"),
+        format!("stat '{root}/tree/sharding/0/running'"),
+        format!("getAcl '{root}/tree/sharding/0/running'"),
+        format!("getAcl '{root}'"),
+    ];
+    let said = tokio::task::spawn_blocking(move || {
+        SERVER.cli(&commands.iter().map(String::as_str).collect::<Vec<_>>())
+    });
+    let said = said.await.unwrap();
+    let owners: Vec<&str> = said.lines().filter_map(|it| it.strip_prefix("ephemeralOwner = ")).collect();
+    assert_eq!(owners.len(), 3, "{said}");
+    assert!(owners[0] == "0x0" && owners[1] != "0x0" && owners[2] == "0x0", "{said}");
+    let acl = "'digest,'user:tpUq/4Pn5A64fVZyQ0gOJ8ZWqkY=\n: cdrwa";
+    assert_eq!(said.matches(acl).count(), 2, "{said}");
+    open.send_replace(true);
+    worker.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes more than a minute in a debug build"]
+async fn ten_thousand_items_are_more_than_a_transaction_takes_and_run_all_the_same() {
+    const ITEMS: u32 = 10_000;
+    let namespace = "many";
+    let (sender, mut ran) = mpsc::unbounded_channel();
+    let mut observer = Observer::of(namespace, "many").await;
+    let mut workers = Vec::new();
+    for _ in 0..2 {
+        let sender = sender.clone();
+        let job = Job::simple("many", move |shard: Shard| {
+            sender.send(shard.item).ok();
+            async { Ok(()) }
+        });
+        let url = SERVER.url(namespace, "session-timeout=30s&max-sleep=1s&max-retries=20");
+        let worker = Worker::new(url).job(job.shards(ITEMS).cron("0/5 * * * * ?").pool(Pool::Size(64)));
+        workers.push(worker.start().await.unwrap());
+    }
+    observer.until("an assignment", |it| is_settled(it, ITEMS as usize, 2)).await;
+    let mut items = BTreeSet::new();
+    while items.len() < ITEMS as usize {
+        items.insert(timeout(LONG, ran.recv()).await.expect("items run").unwrap());
+    }
+    for worker in workers {
+        worker.shutdown().await;
+    }
+}
