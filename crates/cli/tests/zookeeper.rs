@@ -151,3 +151,39 @@ fn a_registry_out_of_reach_or_locked_is_said_to_be_so() {
     let (code, _, words) = run(&locked("me:shut"));
     assert!(code == 3 && words.contains("not permitted"), "{code} {words}");
 }
+
+#[test]
+fn a_thousand_jobs_are_listed_at_once() {
+    use elasticjob::registry::{self, Kind, Op};
+    let url = SERVER.url("ops/many", QUICK);
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let session = registry::open(&url).unwrap().connect().await.unwrap();
+        for number in 0..1000 {
+            let name = format!("job-{number:04}");
+            let yaml = common::spec(&name, "0 0 2 * * ?", 2).to_yaml();
+            let instance = format!("/instances/{}", common::A);
+            let nodes = [
+                ("/config", yaml.as_str()),
+                ("/servers/10.0.0.1", "ENABLED"),
+                (&instance, &common::instance(common::A)),
+                ("/sharding/0/instance", common::A),
+                ("/sharding/1/instance", common::A),
+            ];
+            let create = |(path, data): (&str, &str)| Op::Create {
+                path: path.to_owned(),
+                data: data.to_owned(),
+                kind: Kind::Persistent,
+            };
+            session.commit(&format!("/{name}"), nodes.map(create).to_vec()).await.unwrap();
+        }
+        session.close().await;
+    });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
+    command.args(["jobs", "--registry", &url]).stdin(Stdio::null());
+    let begun = Instant::now();
+    let (code, out, words) = common::ended(command);
+    let took = begun.elapsed();
+    assert_eq!((code, out.lines().count()), (0, 1001), "{words}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
+}
