@@ -113,6 +113,7 @@ impl OpsError {
 impl From<RegistryError> for OpsError {
     fn from(error: RegistryError) -> OpsError {
         match &error {
+            RegistryError::Denied(_) => OpsError::NotPermitted { what: error.to_string() },
             RegistryError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 OpsError::NotPermitted { what: error.to_string() }
             }

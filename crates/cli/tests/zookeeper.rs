@@ -1,0 +1,189 @@
+//! The commands against a real ZooKeeper, where a real worker is at work.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod common;
+
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use elasticjob::{Event, Job, Recorded, RunningWorker, Shard, Worker};
+use elasticjob_testkit::ZooKeeper;
+use tokio::runtime::Runtime;
+
+static SERVER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
+
+const QUICK: &str = "session-timeout=4s&base-sleep=50ms&max-sleep=500ms&max-retries=4";
+const LONG: Duration = Duration::from_secs(60);
+
+/// A worker with one job that fires at the turn of the year only.
+struct Fleet {
+    runtime: Runtime,
+    worker: RunningWorker,
+    url: String,
+}
+
+impl Fleet {
+    fn new(namespace: &str) -> Fleet {
+        let url = SERVER.url(namespace, QUICK);
+        let runtime = Runtime::new().unwrap();
+        let job = Job::simple("yearly", async |_: Shard| Ok(())).cron("0 0 0 1 1 ?").shards(2);
+        let worker = runtime.block_on(Worker::new(url.as_str()).job(job).start()).unwrap();
+        let fleet = Fleet { runtime, worker, url };
+        fleet.until(&["jobs"], "OK");
+        fleet
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
+        command.args(arguments).env("ELASTICJOB_REGISTRY", &self.url).env("TZ", "UTC").env("USER", "alice");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        common::ended(self.command(arguments))
+    }
+
+    fn does(&self, arguments: &[&str]) -> String {
+        let (code, out, words) = self.run(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {out}{words}");
+        out
+    }
+
+    /// Asks again until the answer has this.
+    fn until(&self, arguments: &[&str], wanted: &str) {
+        let begun = Instant::now();
+        while !self.run(arguments).1.contains(wanted) {
+            assert!(begun.elapsed() < LONG, "{arguments:?} never says {wanted}: {:?}", self.run(arguments));
+        }
+    }
+}
+
+#[test]
+fn a_working_fleet_is_seen_and_steered() {
+    let fleet = Fleet::new("ops/steered");
+    let mut records = fleet.worker.records();
+    fleet.does(&["job", "disable", "yearly", "--shard", "1"]);
+    fleet.does(&["job", "trigger", "yearly"]);
+    let items = fleet.runtime.block_on(async {
+        loop {
+            if let Some(Recorded::Record(record)) = records.next().await
+                && let Event::RoundStarted { items, .. } = record.event
+            {
+                return items;
+            }
+        }
+    });
+    assert_eq!(items, [0].into());
+    fleet.until(&["shards", "yearly", "--json"], r#""status": "DISABLED""#);
+    assert!(fleet.does(&["job", "dump", "yearly"]).contains("/yearly/servers/ip1 | ENABLED\n"));
+    fleet.does(&["job", "pause", "yearly"]);
+    fleet.until(&["jobs"], "DISABLED");
+    fleet.does(&["job", "resume", "yearly"]);
+    fleet.until(&["jobs"], "OK");
+    assert!(fleet.does(&["servers"]).contains("OK"));
+    assert!(fleet.does(&["explain", "yearly"]).contains("leader"));
+    let Fleet { runtime, worker, .. } = fleet;
+    runtime.block_on(worker.shutdown());
+}
+
+#[test]
+fn two_people_edit_at_once_and_the_second_is_shown_what_the_first_did() {
+    let fleet = Fleet::new("ops/edited");
+    let stored = fleet.does(&["job", "show", "yearly", "--yaml"]);
+    let dir = tempfile::tempdir().unwrap();
+    let theirs = dir.path().join("theirs.yaml");
+    std::fs::write(&theirs, stored.replace("shardingTotalCount: 2", "shardingTotalCount: 3")).unwrap();
+    // While one has the editor open, the other one writes.
+    let editor = format!(
+        "{} job edit yearly --file {} >&2; sed -i s/failover:.*/failover:\\ true/",
+        env!("CARGO_BIN_EXE_elasticjob"),
+        theirs.display()
+    );
+    let mut command = fleet.command(&["job", "edit", "yearly"]);
+    command.env("EDITOR", editor).env("TMPDIR", dir.path());
+    let (code, out, words) = common::ended(command);
+    assert_eq!((code, out.as_str()), (3, ""), "{words}");
+    let shown = "changed by somebody else meanwhile; what changed since you read it:\n- shardingTotalCount: 2\n+ shardingTotalCount: 3\n";
+    assert!(words.contains(shown) && words.contains("your draft is in"), "{words}");
+    assert!(fleet.does(&["job", "show", "yearly", "--yaml"]).contains("failover: false"));
+    fleet.until(&["job", "show", "yearly", "--json"], r#""item": 2"#);
+    let Fleet { runtime, worker, .. } = fleet;
+    runtime.block_on(worker.shutdown());
+}
+
+#[test]
+fn a_removed_job_ends_and_leaves_nothing() {
+    let mut fleet = Fleet::new("ops/removed");
+    let out = fleet.does(&["job", "remove", "yearly", "--yes"]);
+    assert!(out.contains("job yearly is removed"), "{out}");
+    let ended = async { tokio::time::timeout(LONG, fleet.worker.ended()).await };
+    fleet.runtime.block_on(ended).expect("the job ends");
+    assert_eq!(fleet.run(&["job", "show", "yearly"]).0, 3);
+    let Fleet { runtime, worker, .. } = fleet;
+    runtime.block_on(worker.shutdown());
+}
+
+#[test]
+fn a_registry_out_of_reach_or_locked_is_said_to_be_so() {
+    let run = |url: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
+        command.args(["jobs", "--registry", url]).stdin(Stdio::null());
+        common::ended(command)
+    };
+    let port = elasticjob_testkit::free_ports(1)[0];
+    let (code, _, words) = run(&format!("zookeeper://127.0.0.1:{port}/jobs?{QUICK}"));
+    assert!(code == 4 && words.lines().count() == 1 && words.contains("cannot be reached"), "{code} {words}");
+    let locked = |digest: &str| SERVER.url("ops/locked", &format!("{QUICK}&digest={digest}"));
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let session = elasticjob::registry::open(&locked("me:open")).unwrap().connect().await.unwrap();
+        let node = elasticjob::registry::Op::Create {
+            path: "/config".into(),
+            data: String::new(),
+            kind: elasticjob::registry::Kind::Persistent,
+        };
+        session.commit("/job", vec![node]).await.unwrap();
+        session.close().await;
+    });
+    let (code, _, words) = run(&locked("me:shut"));
+    assert!(code == 3 && words.contains("not permitted"), "{code} {words}");
+}
+
+#[test]
+fn a_thousand_jobs_are_listed_at_once() {
+    use elasticjob::registry::{self, Kind, Op};
+    let url = SERVER.url("ops/many", QUICK);
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let session = registry::open(&url).unwrap().connect().await.unwrap();
+        for number in 0..1000 {
+            let name = format!("job-{number:04}");
+            let yaml = common::spec(&name, "0 0 2 * * ?", 2).to_yaml();
+            let instance = format!("/instances/{}", common::A);
+            let nodes = [
+                ("/config", yaml.as_str()),
+                ("/servers/10.0.0.1", "ENABLED"),
+                (&instance, &common::instance(common::A)),
+                ("/sharding/0/instance", common::A),
+                ("/sharding/1/instance", common::A),
+            ];
+            let create = |(path, data): (&str, &str)| Op::Create {
+                path: path.to_owned(),
+                data: data.to_owned(),
+                kind: Kind::Persistent,
+            };
+            session.commit(&format!("/{name}"), nodes.map(create).to_vec()).await.unwrap();
+        }
+        session.close().await;
+    });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
+    command.args(["jobs", "--registry", &url]).stdin(Stdio::null());
+    let begun = Instant::now();
+    let (code, out, words) = common::ended(command);
+    let took = begun.elapsed();
+    assert_eq!((code, out.lines().count()), (0, 1001), "{words}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
+}
