@@ -19,7 +19,7 @@ pub struct Now {
     pub mono: Duration,
 }
 
-/// When [`Coordinator::step`] wants to be called again, if nothing else happens.
+/// When [`Coordinator::step`](super::Coordinator::step) wants to be called again, if nothing else happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wakeup {
     /// At this time of day.
