@@ -23,7 +23,13 @@ const STRANGERS: &[(&str, &[&str])] = &[
 const LOOSE_ENDS: &[&str] = &["TODO", "FIXME", "XXX", "todo!(", "unimplemented!(", "dbg!("];
 
 /// A file that is longer has to be one thing, and to be listed here with what that is.
-const LONG: &[(&str, &str)] = &[("crates/elasticjob/src/registry/conformance.rs", "all laws of a registry")];
+const LONG: &[(&str, &str)] = &[
+    ("crates/elasticjob/src/registry/conformance.rs", "all laws of a registry"),
+    (
+        "crates/elasticjob/src/registry/zookeeper/mirror.rs",
+        "the mirror: what is followed, read and told, in order",
+    ),
+];
 const LONG_LINES: usize = 800;
 
 pub(crate) fn check() -> Result<()> {
