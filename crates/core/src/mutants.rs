@@ -123,8 +123,6 @@ mutants! {
     IgnoreConfig,
     /// A changed schedule does not set the clock anew.
     KeepAlarm,
-    /// A fire of an old schedule that waited still starts.
-    KeepOldFire,
     /// The end of a session is taken for an operator's order to stop.
     StopOnSessionEnd,
     /// A removed job goes on.

@@ -8,7 +8,10 @@ use elasticjob_core::mutants::{Mutant, plant};
 use crate::runner::judge;
 
 /// Seeds that a bug may hide in at most.
-pub const SEEDS_MAX: u64 = 6_000;
+pub const SEEDS_MAX: u64 = 30_000;
+
+/// What takes longer than this to find is hunted once only.
+const LONG: u64 = 1_000;
 
 /// Where the hunts begin.
 const HUNTS: [u64; 3] = [0, 1_000_000, 2_000_000];
@@ -50,7 +53,11 @@ fn hunt_one(mutant: Mutant) -> Catch {
         let Some(found) = find(mutant, first) else {
             return Catch { mutant, seeds: None, how: String::new() };
         };
+        let long = found.0 > LONG;
         hunts.push(found);
+        if long {
+            break;
+        }
     }
     hunts.sort();
     let (seeds, how) = hunts.swap_remove(hunts.len() / 2);

@@ -223,7 +223,10 @@ impl Coordinator {
         let cancel = self.leaving.as_ref().filter(|_| cancels).map(|it| it.cancel_at);
         let retry = self.backoff.values().map(|it| it.retry_at).filter(|at| *at > self.now.mono).min();
         // Nobody can act on it without a connection: waking up for it would be waking up for ever.
-        let patience = self.waiting_since.filter(|_| self.connected).map(|since| since + PATIENCE);
+        let patience = self
+            .waiting_since
+            .filter(|_| self.connected && !on(Mutant::NoPatience))
+            .map(|since| since + PATIENCE);
         let reconcile = self.reconcile_at.filter(|_| self.connected);
         let mono = [cancel, retry, patience, reconcile].into_iter().flatten().min();
         Wakeup { wall: self.next_fire.filter(|_| self.leaving.is_none()), mono }
@@ -398,12 +401,12 @@ impl Coordinator {
         if let Some(status) = self.view.servers.get(ip_of(&self.me)) {
             self.last_status = [ENABLED, DISABLED].into_iter().find(|it| it == status);
         }
-        if on(Mutant::ReviveRemovedJob) && self.view.config.is_none() {
+        if self.view.config.is_none() && (on(Mutant::ReviveRemovedJob) || on(Mutant::IgnoreRemoval)) {
             self.registered = false;
             return;
         }
         let alive = self.view.is_alive(&self.me);
-        let removed = self.ever_registered && self.view.config.is_none() && !on(Mutant::IgnoreRemoval);
+        let removed = self.ever_registered && self.view.config.is_none();
         if removed || (self.registered && !alive) {
             let reason = if removed { StopReason::Removed } else { StopReason::ShutDown };
             self.leaving.get_or_insert(Leaving { reason, cancel_at: self.now.mono });

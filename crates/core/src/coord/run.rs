@@ -177,7 +177,7 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
         return Step::stay(); // The mirror is about to show it.
     }
     // While we waited the schedule may have changed; what the old one fired is forgotten.
-    let stands = nominal.is_none_or(|fire| at.is_fire(fire)) || on(Mutant::KeepOldFire);
+    let stands = nominal.is_none_or(|fire| at.is_fire(fire));
     let may_go_on = stands && !pending && !at.leaving;
     let items = if may_go_on { select(at, source, nominal) } else { BTreeSet::new() };
     if !items.is_empty() {

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use elasticjob_core::coord::{Slot, Verdict};
 use elasticjob_core::event::{Event, Source};
 use elasticjob_core::spec::JobSpec;
 
 use super::Violation;
 use super::case::Case;
-use crate::history::{Fact, ProcessId};
+use crate::history::{Fact, Instance, ProcessId};
 use crate::scenario::Ms;
 
 pub(super) const SENTENCE: &str = "in a calm cluster a round costs its instance two transactions, and idle instances none; nobody floods the registry";
@@ -34,6 +35,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
         }
         steady(case, *job, *process, times, found);
     }
+    waits_for_ever(case, found);
     for ((job, process), times) in read {
         for stretch in &case.calm {
             let Some(spec) = case.jobs[job].config_at(stretch.0) else { continue };
@@ -45,6 +47,28 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
                     format!("job {job}: process {process} reads everything {done} times, not {allowed}");
                 found.push(Violation { invariant: "bounded", at: stretch.0, what });
             }
+        }
+    }
+}
+
+/// A leader waits for running items once, and not for long.
+fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
+    let bound = 11_000 + 10 * case.history.scenario.latency.1 + 2 * case.clock_error();
+    for (at, fact) in &case.history.facts {
+        let Fact::Settled(instance, job, Slot::Reshard, Verdict::Done) = fact else { continue };
+        let until = at + bound;
+        let made = |it: &&(Ms, Instance, &Event)| {
+            *at <= it.0 && it.0 <= until && it.1 == *instance && matches!(it.2, Event::Resharded { .. })
+        };
+        // Who is late may have been disturbed before.
+        let undisturbed =
+            case.is_undisturbed(at.saturating_sub(case.history.scenario.session_timeout), until);
+        if undisturbed
+            && until <= case.history.scenario.ends_at
+            && !case.jobs[*job].events.iter().any(|it| made(&it))
+        {
+            let what = format!("job {job}: a new assignment is not made within {bound} ms");
+            found.push(Violation { invariant: "bounded", at: *at, what });
         }
     }
 }

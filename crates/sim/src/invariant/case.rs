@@ -21,6 +21,8 @@ pub struct Case<'a> {
     pub(super) jobs: Vec<JobCase<'a>>,
     /// Stretches in which nothing disturbs, after everything has settled.
     pub(super) calm: Vec<(Ms, Ms)>,
+    /// What was done to the cluster, and from when to when.
+    disturbed: BTreeSet<(Ms, Ms)>,
     sessions: BTreeMap<Instance, (Ms, SessionEnd)>,
     bad_documents: Vec<(Ms, Ms)>,
 }
@@ -80,7 +82,13 @@ impl<'a> Case<'a> {
             }
         }
         jobs.iter_mut().for_each(JobCase::settle);
-        Case { calm: calm(history), history, jobs, sessions, bad_documents }
+        let disturbed = disturbed(history);
+        Case { calm: calm(history, &disturbed), disturbed, history, jobs, sessions, bad_documents }
+    }
+
+    /// Nothing was done to the cluster in this stretch.
+    pub(super) fn is_undisturbed(&self, from: Ms, until: Ms) -> bool {
+        !self.disturbed.iter().any(|it| it.0 <= until && from <= it.1)
     }
 
     /// When a session ended, by the registry's time.
@@ -265,8 +273,8 @@ pub(super) fn schedule(spec: &JobSpec) -> Option<Schedule> {
     Plan::compile(spec.clone(), &Strategies::default(), &Zone::UTC).ok()?.schedule
 }
 
-fn calm(history: &History) -> Vec<(Ms, Ms)> {
-    let settling = history.scenario.settling_time();
+/// What is done to a cluster, by faults, operators and the coming and going of processes.
+fn disturbed(history: &History) -> BTreeSet<(Ms, Ms)> {
     let mut disturbed: BTreeSet<(Ms, Ms)> = BTreeSet::new();
     let mut on: BTreeMap<&str, Vec<Ms>> = BTreeMap::new();
     for (at, fact) in &history.facts {
@@ -275,9 +283,6 @@ fn calm(history: &History) -> Vec<(Ms, Ms)> {
             Fact::Fault(what, false) => {
                 let began = on.get_mut(what).and_then(Vec::pop).unwrap_or(*at);
                 disturbed.insert((began, *at));
-            }
-            Fact::Recorded(_, _, Event::Resharded { .. }) => {
-                disturbed.insert((at.saturating_sub(RESHARDING), *at));
             }
             Fact::Config(..)
             | Fact::Exists(..)
@@ -304,6 +309,17 @@ fn calm(history: &History) -> Vec<(Ms, Ms)> {
             | Fact::Resynced(..) => {}
         }
     }
+    disturbed
+}
+
+/// Stretches that begin when everything has settled. A new assignment disturbs too: until it is made, nobody
+/// begins anything.
+fn calm(history: &History, disturbed: &BTreeSet<(Ms, Ms)>) -> Vec<(Ms, Ms)> {
+    let settling = history.scenario.settling_time();
+    let resharded =
+        history.facts.iter().filter(|it| matches!(it.1, Fact::Recorded(_, _, Event::Resharded { .. })));
+    let resharded = resharded.map(|it| (it.0.saturating_sub(RESHARDING), it.0));
+    let disturbed: BTreeSet<(Ms, Ms)> = disturbed.iter().copied().chain(resharded).collect();
     let mut calm = Vec::new();
     let mut quiet_since = 0;
     for (began, ended) in disturbed {
