@@ -58,6 +58,8 @@ pub(crate) struct Driver {
     /// The mirror is to be made anew, once nothing is under way.
     resync: bool,
     distrust_at: Option<Instant>,
+    /// The session is not trusted, and has not been read anew since.
+    distrusts: bool,
     clock_steps: watch::Receiver<u64>,
     /// Set, when all jobs of the worker are to leave: how long running shards may go on.
     leave: watch::Receiver<Option<Duration>>,
@@ -109,6 +111,7 @@ impl Driver {
             commits: FuturesUnordered::new(),
             resync: false,
             distrust_at: None,
+            distrusts: false,
             clock_steps: parts.clock_steps,
             leave: parts.leave,
             recorder: parts.recorder,
@@ -183,10 +186,7 @@ impl Driver {
                 let grace = (*self.leave.borrow_and_update())?;
                 self.step(Input::Leave { grace })
             }
-            Happened::Distrust => {
-                self.distrust_at = None;
-                self.step(Input::Distrusted)
-            }
+            Happened::Distrust => self.distrust(),
             Happened::Time => self.step(Input::Tick),
         }
     }
@@ -218,8 +218,12 @@ impl Driver {
     fn watched(&mut self, event: WatchEvent) -> Option<StopReason> {
         let connection = self.connection.clone()?;
         match event {
+            WatchEvent::Snapshot(_) if connection.session.trusted_for().is_zero() => {
+                self.resync = true; // It lay about while we stood still.
+                None
+            }
             WatchEvent::Snapshot(nodes) => {
-                self.distrust_at = None;
+                (self.distrust_at, self.distrusts) = (None, false);
                 let same_session = self.known_session == connection.number;
                 self.known_session = connection.number;
                 self.step(Input::Connected { me: connection.id.to_string(), nodes, same_session })
@@ -231,9 +235,9 @@ impl Driver {
                 self.step(Input::Suspended)
             }
             WatchEvent::Ended => {
-                (self.watch, self.distrust_at) = (None, None);
+                self.watch = None;
                 self.link.report_ended(connection.number);
-                self.step(Input::Suspended).or_else(|| self.step(Input::Distrusted))
+                self.step(Input::Suspended).or_else(|| self.distrust())
             }
         }
     }
@@ -269,7 +273,30 @@ impl Driver {
         self.step(Input::Settled(slot, verdict))
     }
 
+    /// A process that stood still wakes up to answers that prove nothing: before any of them is acted on, the
+    /// session must still be one to be trusted. If it stands after all, reading it anew will show.
+    fn look_at_lease(&mut self) -> Option<StopReason> {
+        let connection = self.connection.as_ref().filter(|it| it.number == self.known_session)?;
+        if self.distrusts || !connection.session.trusted_for().is_zero() {
+            return None;
+        }
+        self.resync = true;
+        self.distrust()
+    }
+
+    fn distrust(&mut self) -> Option<StopReason> {
+        self.distrust_at = None;
+        match std::mem::replace(&mut self.distrusts, true) {
+            true => None,
+            false => self.feed(Input::Distrusted),
+        }
+    }
+
     fn step(&mut self, input: Input) -> Option<StopReason> {
+        self.look_at_lease().or_else(|| self.feed(input))
+    }
+
+    fn feed(&mut self, input: Input) -> Option<StopReason> {
         let mut effects = Vec::new();
         let now = self.clock.now();
         // There are many of these, and none of them changes what must be followed.
