@@ -51,8 +51,6 @@ mutants! {
     FailOverIdleItems,
     /// What was taken over stays in the queue.
     TakeOverAgain,
-    /// Who is always behind never comes to a dead peer's items.
-    StarveFailover,
     /// A finished failover keeps the item from its owner.
     KeepFailover,
     /// An item taken over by one who was shut down stays with him.
@@ -97,8 +95,6 @@ mutants! {
     LoseFireWhileBeginning,
     /// A clock that goes back waits until it is where it was.
     WaitForOldClock,
-    /// What a replay stood for is noted again.
-    KeepOverrun,
     /// A trigger handed on runs as a fire that ran.
     RerunSettled,
     /// A claim that a lowered count overtook is not recorded.

@@ -106,7 +106,7 @@ fn next_in_queue(at: &Standpoint<'_>) -> Option<u32> {
 /// A dead peer's items go ahead of what we have to make up for: an instance that is always behind would never
 /// come to them.
 pub(super) fn waits_for_us(at: &Standpoint<'_>) -> bool {
-    next_in_queue(at).is_some() && !on(Mutant::StarveFailover)
+    next_in_queue(at).is_some()
 }
 
 /// An idle instance stands in line for the items that were queued, and takes one when it is first.

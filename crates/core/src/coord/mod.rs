@@ -505,7 +505,7 @@ impl Coordinator {
             (Run::Idle | Run::Sharding { .. }, Run::Beginning { round, .. }) => {
                 self.next_round += 1;
                 // A replay stands for all that was missed so far.
-                self.overran &= round.source != Source::Misfire || on(Mutant::KeepOverrun);
+                self.overran &= round.source != Source::Misfire;
             }
             (Run::Beginning { .. }, Run::Running { round, .. }) => {
                 (self.told_to_yield, self.told_to_cancel) = (false, false);
