@@ -93,6 +93,8 @@ mutants! {
     LoseOverrun,
     /// A fire while a round begins is lost without monitoring.
     LoseFireWhileBeginning,
+    /// A mark that a wrong clock left for a fire hours ahead is believed.
+    BelieveFarMark,
     /// A clock that goes back waits until it is where it was.
     WaitForOldClock,
     /// A trigger handed on runs as a fire that ran.

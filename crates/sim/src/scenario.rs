@@ -300,9 +300,58 @@ impl Planner<'_> {
             let at = self.rng.range(1_000..=self.scenario.healed_at - 2_000);
             if self.rng.chance(55) { self.fault(at) } else { self.operation(at) }
         }
+        if self.rng.chance(20) {
+            self.storm();
+        }
         self.plan.push((self.scenario.healed_at, Deed::Heal));
         self.plan.sort_by_key(|it| it.0);
         self.plan
+    }
+
+    /// Several things of a kind, each just when a round begins: what is under way then must not go astray.
+    fn storm(&mut self) {
+        let job = self.rng.below(self.scenario.jobs.len());
+        let kind = self.rng.below(4);
+        let slack = 6 * self.scenario.latency.1 + 20;
+        let mut at = self.rng.range(8_000..=self.scenario.healed_at / 2);
+        for turn in 0..self.rng.range(2..=7) {
+            at = self.next_fire(job, at) + self.rng.range(0..=slack);
+            let host = self.host();
+            let operation = match kind {
+                0 => Operation::Count(if turn % 2 == 0 {
+                    self.rng.range(1..=2)
+                } else {
+                    self.rng.range(5..=10)
+                } as u32),
+                1 => Operation::Misfire(turn % 2 == 1),
+                2 if turn % 2 == 0 => {
+                    self.plan.push((at, Deed::Crash(host)));
+                    self.plan.push((at + self.rng.range(500..=9_000), Deed::Start(host)));
+                    continue;
+                }
+                2 => Operation::ShutDown(host),
+                _ => Operation::Trigger,
+            };
+            if kind == 2 {
+                at += self.scenario.session_timeout;
+            }
+            if kind == 3 {
+                self.plan.push((
+                    at + self.rng.range(0..=slack),
+                    Deed::Operate(job, Operation::Count(self.rng.range(1..=3) as u32)),
+                ));
+            }
+            self.plan.push((at, Deed::Operate(job, operation)));
+            at += self.rng.range(500..=12_000);
+        }
+        self.plan.retain(|(time, _)| *time + 1_000 < self.scenario.healed_at);
+    }
+
+    /// The next fire of a job, if clocks are right and nobody changes its schedule.
+    fn next_fire(&self, job: usize, at: Ms) -> Ms {
+        let period = self.scenario.jobs[job].period.max(5_000);
+        let of_day = self.scenario.base.as_millisecond().unsigned_abs() + at;
+        at + (period - of_day % period)
     }
 
     fn host(&mut self) -> usize {

@@ -162,7 +162,7 @@ fn idle(at: &Standpoint<'_>) -> Step {
 /// Marked items run for the last fire, by our clock or by that of whoever noted it. A mark whose fire is settled
 /// was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands for no fire.
 fn replay(at: &Standpoint<'_>) -> Option<Run> {
-    let noted = at.my_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
+    let noted = at.my_items().filter_map(|(_, state)| at.noted(state)).max();
     let mut fires = [at.passed.max(noted), None].into_iter().filter(|_| !at.view.necessary);
     let nominal = fires.find(|it| !select(at, Source::Misfire, *it).is_empty())?;
     Some(Run::Sharding { source: Source::Misfire, nominal })
@@ -419,16 +419,16 @@ impl Run {
         }
     }
 
-    /// The items of a round for a fire that is being claimed.
-    pub(super) fn beginning(&self) -> BTreeSet<u32> {
-        match self {
-            Run::Beginning { round, .. } if round.nominal.is_some() => round.items.clone(),
-            Run::Idle
-            | Run::Sharding { .. }
-            | Run::Beginning { .. }
-            | Run::Running { .. }
-            | Run::Completing { .. } => BTreeSet::new(),
-        }
+    /// The items that the current round settles this fire for: it is the round of that fire, or one that is
+    /// being claimed for another.
+    pub(super) fn settles(&self, fire: Timestamp) -> BTreeSet<u32> {
+        let claims = matches!(self, Run::Beginning { round, .. } if round.nominal.is_some());
+        if claims || self.is_for(fire) { self.items() } else { BTreeSet::new() }
+    }
+
+    /// Whether the current round runs for this fire.
+    pub(super) fn is_for(&self, fire: Timestamp) -> bool {
+        self.round().is_some_and(|it| it.nominal == Some(fire))
     }
 
     /// One word for it.

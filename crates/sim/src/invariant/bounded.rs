@@ -60,9 +60,7 @@ fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
         let made = |it: &&(Ms, Instance, &Event)| {
             *at <= it.0 && it.0 <= until && it.1 == *instance && matches!(it.2, Event::Resharded { .. })
         };
-        // Who is late may have been disturbed before.
-        let undisturbed =
-            case.is_undisturbed(at.saturating_sub(case.history.scenario.session_timeout), until);
+        let undisturbed = case.is_undisturbed(at + 1, until);
         if undisturbed
             && until <= case.history.scenario.ends_at
             && !case.jobs[*job].events.iter().any(|it| made(&it))

@@ -25,6 +25,7 @@ pub struct Case<'a> {
     disturbed: BTreeSet<(Ms, Ms)>,
     sessions: BTreeMap<Instance, (Ms, SessionEnd)>,
     bad_documents: Vec<(Ms, Ms)>,
+    absurd_clocks: Vec<(Ms, Ms)>,
 }
 
 /// What belongs to one job.
@@ -83,7 +84,16 @@ impl<'a> Case<'a> {
         }
         jobs.iter_mut().for_each(JobCase::settle);
         let disturbed = disturbed(history);
-        Case { calm: calm(history, &disturbed), disturbed, history, jobs, sessions, bad_documents }
+        let absurd_clocks = absurd_clocks(history);
+        Case {
+            calm: calm(history, &disturbed),
+            disturbed,
+            history,
+            jobs,
+            sessions,
+            bad_documents,
+            absurd_clocks,
+        }
     }
 
     /// Nothing was done to the cluster in this stretch.
@@ -142,6 +152,11 @@ impl<'a> Case<'a> {
     /// A clock was wrong at some time.
     pub(super) fn has_wrong_clocks(&self) -> bool {
         self.history.scenario.plan.iter().any(|it| matches!(it.1, Deed::ClockStep(..)))
+    }
+
+    /// A clock was wrong by so much that nobody believes the cursors that it wrote, nor it those of others.
+    pub(super) fn has_absurd_clocks(&self, from: Ms, until: Ms) -> bool {
+        self.absurd_clocks.iter().any(|it| it.0 <= until && from <= it.1)
     }
 
     /// The fires of a job in a calm stretch, each with its true time, and what its configuration is.
@@ -271,6 +286,29 @@ impl<'a> JobCase<'a> {
 /// When a job fires.
 pub(super) fn schedule(spec: &JobSpec) -> Option<Schedule> {
     Plan::compile(spec.clone(), &Strategies::default(), &Zone::UTC).ok()?.schedule
+}
+
+/// When clocks were off by nearly an hour or more, which is what they are trusted for.
+fn absurd_clocks(history: &History) -> Vec<(Ms, Ms)> {
+    let mut since: BTreeMap<usize, (i64, Ms)> = BTreeMap::new();
+    let mut absurd = Vec::new();
+    for (at, deed) in &history.scenario.plan {
+        let hosts: Vec<usize> = match deed {
+            Deed::ClockStep(host, _) | Deed::ClockRight(host) => vec![*host],
+            Deed::Heal => since.keys().copied().collect(),
+            _ => continue,
+        };
+        for host in hosts {
+            let (off, from) = since.remove(&host).unwrap_or((0, *at));
+            if off.abs() > 3_000_000 {
+                absurd.push((from, *at));
+            }
+            if let Deed::ClockStep(_, by) = deed {
+                since.insert(host, (off + by, *at));
+            }
+        }
+    }
+    absurd
 }
 
 /// What is done to a cluster, by faults, operators and the coming and going of processes.

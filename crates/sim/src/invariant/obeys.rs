@@ -6,7 +6,7 @@ use elasticjob_core::event::{Event, Source, StopReason};
 
 use super::Violation;
 use super::case::{Case, schedule};
-use crate::history::{Fact, ProcessId, UserRun};
+use crate::history::{Fact, Instance, ProcessId, UserRun};
 use crate::scenario::Ms;
 
 pub(super) const SENTENCE: &str =
@@ -37,6 +37,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
         }
     }
     comes_back(case, found);
+    goes_on(case, news, found);
     stops_unasked(case, found);
     (0..case.jobs.len()).for_each(|job| is_handed_out(case, job, found));
 }
@@ -49,6 +50,16 @@ fn is_handed_out(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
         let Fact::Config(j, Some(spec)) = fact else { continue };
         if *j != job || std::mem::replace(&mut count, spec.sharding_total_count) == spec.sharding_total_count
         {
+            continue;
+        }
+        // One that was changed and changed back before anything was moved needs nothing.
+        let handed_out = case.jobs[job]
+            .events
+            .iter()
+            .rev()
+            .find(|it| it.0 <= *at && matches!(it.2, Event::Resharded { .. }));
+        let before = handed_out.and_then(|it| case.jobs[job].config_at(it.0));
+        if before.is_some_and(|it| it.sharding_total_count == count) {
             continue;
         }
         let undisturbed = case.calm.iter().any(|it| it.0 == at + settling);
@@ -156,6 +167,27 @@ fn clock_is_off(case: &Case<'_>, run: &UserRun) -> Option<String> {
     off.then(|| {
         format!("job {}: item {} runs by a clock that is off by {} ms", run.job, run.item, run.clock_off)
     })
+}
+
+/// A removed job ends on every instance that had it, unless user code there does not end.
+fn goes_on(case: &Case<'_>, news: Ms, found: &mut Vec<Violation>) {
+    for (number, job) in case.jobs.iter().enumerate() {
+        let removals = job.existence.iter().filter(|it| !it.1).map(|it| it.0);
+        // That somebody ends it is a disturbance, too.
+        for at in removals.filter(|at| case.is_undisturbed(at + 100, at + news)) {
+            let had_it = case.able(number, at + 100);
+            let registered = |process: &ProcessId| {
+                let joined = |it: &(Ms, Instance, &Event)| {
+                    it.0 <= at && it.1.process == *process && matches!(it.2, Event::Registered { .. })
+                };
+                job.events.iter().any(joined) && !case.is_busy(number, *process, at + news)
+            };
+            if let Some(process) = had_it.iter().find(|it| registered(it)) {
+                let what = format!("job {number} was removed and goes on in process {process}");
+                found.push(Violation { invariant: "obeys", at: at + news, what });
+            }
+        }
+    }
 }
 
 /// A removed job comes back only with a process that did not know it before.
