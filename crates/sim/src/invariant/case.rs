@@ -121,6 +121,11 @@ impl<'a> Case<'a> {
         self.jobs[job].between(from.saturating_sub(self.history.scenario.news_time()), until)
     }
 
+    /// The job had fewer items for a while, as far as its leader knew: what was known of the item went with it.
+    pub(super) fn lost_item_between(&self, job: usize, item: u32, from: Ms, until: Ms) -> bool {
+        self.configs_between(job, from, until).any(|it| it.sharding_total_count <= item)
+    }
+
     /// A document that cannot be used stood then. Who had not seen the one before it goes by an older one.
     pub(super) fn in_doubt(&self, at: Ms) -> bool {
         let from = at.saturating_sub(self.history.scenario.news_time());
@@ -251,11 +256,6 @@ impl<'a> JobCase<'a> {
         let gone = self.configs.iter().filter(|it| it.1.is_none()).map(|it| it.0);
         let gone = gone.chain(self.existence.iter().filter(|it| !it.1).map(|it| it.0));
         gone.into_iter().any(|at| from <= at && at <= until)
-    }
-
-    /// The job had fewer items for a while: what was known of the item went with it.
-    pub(super) fn lost_item_between(&self, item: u32, from: Ms, until: Ms) -> bool {
-        self.between(from, until).any(|it| it.sharding_total_count <= item)
     }
 
     fn settle(&mut self) {

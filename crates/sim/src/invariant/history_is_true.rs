@@ -94,7 +94,7 @@ fn skipped(case: &Case<'_>, number: usize, job: &JobCase<'_>, say: &mut impl FnM
                 && items.contains(&it.item)
                 && case.is_monitored_between(number, it.started.min(*at), it.started.max(*at))
                 && !job.removed_between(it.started.min(*at), it.started.max(*at))
-                && !job.lost_item_between(it.item, it.started.min(*at), it.started.max(*at))
+                && !case.lost_item_between(number, it.item, it.started.min(*at), it.started.max(*at))
                 && !case.has_absurd_clocks(it.started.min(*at), it.started.max(*at))
         });
         if let Some(run) = ran {

@@ -52,14 +52,12 @@ fn is_handed_out(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
         {
             continue;
         }
-        // One that was changed and changed back before anything was moved needs nothing.
-        let handed_out = case.jobs[job]
-            .events
-            .iter()
-            .rev()
-            .find(|it| it.0 <= *at && matches!(it.2, Event::Resharded { .. }));
-        let before = handed_out.and_then(|it| case.jobs[job].config_at(it.0));
-        if before.is_some_and(|it| it.sharding_total_count == count) {
+        // What was changed back before it was taken away, or could be because it ran, needs no handing out.
+        let is_it = |it: &&(Ms, Instance, &Event)| it.0 <= *at && matches!(it.2, Event::Resharded { .. });
+        let handed_out =
+            case.jobs[job].events.iter().rev().find(is_it).and_then(|it| case.jobs[job].config_at(it.0));
+        let old = handed_out.map_or(0, |it| it.sharding_total_count);
+        if old <= count && (old..count).all(|item| case.is_running(job, item, *at)) {
             continue;
         }
         let undisturbed = case.calm.iter().any(|it| it.0 == at + settling);

@@ -37,7 +37,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             let before = latest.insert(run.item, (nominal, run.started));
             if let Some((before, at)) = before.filter(|it| it.0 >= nominal)
                 && !job.removed_between(at.saturating_sub(news), run.started)
-                && !job.lost_item_between(run.item, at, run.started)
+                && !case.lost_item_between(number, run.item, at, run.started)
                 && case.is_monitored_between(number, at, run.started)
                 && !case.has_absurd_clocks(at, run.started)
             {
