@@ -263,7 +263,7 @@ impl View {
         let mut nodes: Vec<Node> = running.map(|(item, _)| Node::Running(*item)).collect();
         let taken = self.items.iter().filter(|(_, state)| state.failover.as_deref() == Some(instance));
         nodes.extend(taken.map(|(item, _)| Node::Failover(*item)));
-        let places = self.lines.iter().filter(|(_, name)| name.starts_with(&ticket(instance)));
+        let places = self.lines.iter().filter(|(_, name)| is_place_of(name, instance));
         nodes.extend(places.map(|((latch, _), name)| Node::InLine(*latch, name.clone())));
         nodes.extend((self.leader.as_deref() == Some(instance)).then_some(Node::Leader));
         nodes.extend(self.is_alive(instance).then(|| Node::Instance(instance.to_owned())));
@@ -275,9 +275,9 @@ impl View {
         self.line(latch).next()
     }
 
-    /// Our first place in a line: the one whose name begins with our ticket.
-    pub fn place_in_line(&self, latch: Latch, ticket: &str) -> Option<&String> {
-        self.line(latch).find(|name| name.starts_with(ticket))
+    /// The first place of an instance in a line: the one whose name begins with its ticket.
+    pub fn place_in_line(&self, latch: Latch, instance: &str) -> Option<&String> {
+        self.line(latch).find(|name| is_place_of(name, instance))
     }
 
     fn line(&self, latch: Latch) -> impl Iterator<Item = &String> {
@@ -289,6 +289,12 @@ impl View {
 /// How the places of an instance in lines begin: Curator's spelling, with our id for its random one.
 pub(crate) fn ticket(instance: &str) -> String {
     format!("_c_{instance}-")
+}
+
+/// The same question, asked at every step: without making the ticket first.
+fn is_place_of(name: &str, instance: &str) -> bool {
+    let rest = name.strip_prefix("_c_").and_then(|it| it.strip_prefix(instance));
+    rest.is_some_and(|it| it.starts_with('-'))
 }
 
 /// The status of a host that may work.

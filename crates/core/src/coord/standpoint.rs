@@ -130,6 +130,6 @@ impl<'a> Standpoint<'a> {
     }
 
     pub(super) fn place_in_line(&self, latch: Latch) -> Option<&'a String> {
-        self.view.place_in_line(latch, &self.ticket())
+        self.view.place_in_line(latch, self.me)
     }
 }

@@ -1,5 +1,6 @@
 //! A history, sorted so that sentences about it are short.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use elasticjob_core::event::{Event, Skip, Source};
@@ -18,6 +19,8 @@ const RESHARDING: Ms = 12_000;
 /// A history with its indexes.
 pub struct Case<'a> {
     pub(super) history: &'a History,
+    /// What happened to the cluster, without the daily work: few of all facts, and looked through often.
+    pub(super) turns: Vec<&'a (Ms, Fact)>,
     pub(super) jobs: Vec<JobCase<'a>>,
     /// Stretches in which nothing disturbs, after everything has settled.
     pub(super) calm: Vec<(Ms, Ms)>,
@@ -26,6 +29,7 @@ pub struct Case<'a> {
     sessions: BTreeMap<Instance, (Ms, SessionEnd)>,
     bad_documents: Vec<(Ms, Ms)>,
     absurd_clocks: Vec<(Ms, Ms)>,
+    schedules: RefCell<BTreeMap<(Option<String>, Option<String>), Option<Schedule>>>,
 }
 
 /// What belongs to one job.
@@ -84,15 +88,16 @@ impl<'a> Case<'a> {
         }
         jobs.iter_mut().for_each(JobCase::settle);
         let disturbed = disturbed(history);
-        let absurd_clocks = absurd_clocks(history);
         Case {
             calm: calm(history, &disturbed),
+            turns: history.facts.iter().filter(|it| !is_daily_work(&it.1)).collect(),
             disturbed,
             history,
             jobs,
             sessions,
             bad_documents,
-            absurd_clocks,
+            absurd_clocks: absurd_clocks(history),
+            schedules: RefCell::default(),
         }
     }
 
@@ -164,6 +169,13 @@ impl<'a> Case<'a> {
         self.absurd_clocks.iter().any(|it| it.0 <= until && from <= it.1)
     }
 
+    /// When a job fires.
+    pub(super) fn schedule(&self, spec: &JobSpec) -> Option<Schedule> {
+        let compile = || Plan::compile(spec.clone(), &Strategies::default(), &Zone::UTC).ok()?.schedule;
+        let key = (spec.cron.clone(), spec.time_zone.clone());
+        self.schedules.borrow_mut().entry(key).or_insert_with(compile).clone()
+    }
+
     /// The fires of a job in a calm stretch, each with its true time, and what its configuration is.
     pub(super) fn fires(
         &self,
@@ -171,7 +183,7 @@ impl<'a> Case<'a> {
         (from, until): (Ms, Ms),
     ) -> Option<(&'a JobSpec, Vec<(Ms, Timestamp)>)> {
         let spec = self.jobs[job].config_at(from)?;
-        let schedule = schedule(spec)?;
+        let schedule = self.schedule(spec)?;
         let scenario = &self.history.scenario;
         let fires = schedule.upcoming(scenario.wall(from)).take_while(|it| *it <= scenario.wall(until));
         let with_time = fires.map(|it| (self.true_time(it).unsigned_abs(), it)).take(100_000);
@@ -196,7 +208,7 @@ impl<'a> Case<'a> {
     /// An operator's word on an item, that has stood since before `at`, by `margin`, and still does.
     pub(super) fn item_disabled(&self, job: usize, item: u32, at: Ms, margin: Ms) -> Option<bool> {
         let mut word = Some((0, false));
-        for (when, fact) in self.history.facts.iter().take_while(|it| it.0 <= at) {
+        for (when, fact) in self.turns.iter().take_while(|it| it.0 <= at) {
             match fact {
                 Fact::Item(j, i, on) if (*j, *i) == (job, item) => word = Some((*when, !on)),
                 // An item that goes loses what was said about it, but not at once.
@@ -217,7 +229,7 @@ impl<'a> Case<'a> {
     pub(super) fn able(&self, job: usize, at: Ms) -> BTreeSet<ProcessId> {
         let mut hosts: BTreeMap<ProcessId, usize> = BTreeMap::new();
         let mut disabled: BTreeSet<usize> = BTreeSet::new();
-        for (_, fact) in self.history.facts.iter().take_while(|it| it.0 <= at) {
+        for (_, fact) in self.turns.iter().take_while(|it| it.0 <= at) {
             match fact {
                 Fact::Born(process, host) => drop(hosts.insert(*process, *host)),
                 Fact::Died(process) | Fact::Left(process) => drop(hosts.remove(process)),
@@ -283,9 +295,33 @@ impl<'a> JobCase<'a> {
     }
 }
 
-/// When a job fires.
-pub(super) fn schedule(spec: &JobSpec) -> Option<Schedule> {
-    Plan::compile(spec.clone(), &Strategies::default(), &Zone::UTC).ok()?.schedule
+fn is_daily_work(fact: &Fact) -> bool {
+    match fact {
+        Fact::Started(_)
+        | Fact::Ended(_)
+        | Fact::Cancelled(_)
+        | Fact::Wrote(..)
+        | Fact::Recorded(..)
+        | Fact::Sent(..)
+        | Fact::Settled(..)
+        | Fact::Resynced(..) => true,
+        Fact::Config(..)
+        | Fact::Exists(..)
+        | Fact::Born(..)
+        | Fact::Died(_)
+        | Fact::Leaving(_)
+        | Fact::Left(_)
+        | Fact::Opened(_)
+        | Fact::Closed(..)
+        | Fact::Server(..)
+        | Fact::Item(..)
+        | Fact::ShutDown(..)
+        | Fact::Stopped(..)
+        | Fact::Fault(..)
+        | Fact::Paused(_)
+        | Fact::Resumed(_)
+        | Fact::Triggered(..) => false,
+    }
 }
 
 /// When clocks were off by nearly an hour or more, which is what they are trusted for.

@@ -73,7 +73,7 @@ fn finished(case: &Case<'_>, number: usize, job: &JobCase<'_>, say: &mut impl Fn
         }
     }
     for run in runs.values().filter(|it| it.ended.is_some()) {
-        let over = case.history.facts.iter().any(|it| {
+        let over = case.turns.iter().any(|it| {
             matches!(it.1, Fact::Stopped(i, j, _) if j == number && i.process == run.instance.process)
                 || matches!(it.1, Fact::Died(process) if process == run.instance.process)
         });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use elasticjob_core::event::{Event, Source, StopReason};
 
 use super::Violation;
-use super::case::{Case, schedule};
+use super::case::Case;
 use crate::history::{Fact, Instance, ProcessId, UserRun};
 use crate::scenario::Ms;
 
@@ -15,8 +15,7 @@ pub(super) const SENTENCE: &str =
 pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     let news = case.history.scenario.news_time();
     let hosts: BTreeMap<ProcessId, usize> = case
-        .history
-        .facts
+        .turns
         .iter()
         .filter_map(|it| match it.1 {
             Fact::Born(process, host) => Some((process, host)),
@@ -46,7 +45,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
 fn is_handed_out(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
     let settling = case.history.scenario.settling_time();
     let mut count = 0;
-    for (at, fact) in &case.history.facts {
+    for (at, fact) in case.turns.iter().copied() {
         let Fact::Config(j, Some(spec)) = fact else { continue };
         if *j != job || std::mem::replace(&mut count, spec.sharding_total_count) == spec.sharding_total_count
         {
@@ -72,9 +71,9 @@ fn is_handed_out(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
 
 /// A job ends on an instance because somebody said so, and for no other reason.
 fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
-    for (at, fact) in &case.history.facts {
+    for (at, fact) in case.turns.iter().copied() {
         let Fact::Stopped(instance, job, reason) = fact else { continue };
-        let before = || case.history.facts.iter().take_while(|it| it.0 <= *at);
+        let before = || case.turns.iter().take_while(|it| it.0 <= *at);
         // A removal in several steps takes the instances first.
         let removing = before().any(|it| matches!(it.1, Fact::Fault("remove", _)));
         let asked =
@@ -110,7 +109,7 @@ fn item_is_disabled(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> 
 
 fn server_is_disabled(case: &Case<'_>, run: &UserRun, host: usize, news: Ms) -> Option<String> {
     let mut disabled = None;
-    for (at, fact) in case.history.facts.iter().take_while(|it| it.0 <= run.started) {
+    for (at, fact) in case.turns.iter().take_while(|it| it.0 <= run.started) {
         match fact {
             Fact::Server(job, h, on) if (*job, *h) == (run.job, host) => disabled = (!on).then_some(*at),
             Fact::Exists(job, false) | Fact::Config(job, None) if *job == run.job => disabled = None,
@@ -129,7 +128,7 @@ fn was_ended(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
         return Some(format!("job {}: item {} runs though the job was removed", run.job, run.item));
     }
     // One whose session ended at the same time cannot know: its node would be gone in any case.
-    let shut_down = case.history.facts.iter().any(|it| {
+    let shut_down = case.turns.iter().any(|it| {
         matches!(it.1, Fact::ShutDown(j, instance) if j == run.job && instance == run.instance)
             && it.0 + news <= run.started
     });
@@ -150,7 +149,8 @@ fn schedule_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let due = case.true_time(nominal).max(0).unsigned_abs().min(run.started);
     let mut known = case.configs_between(run.job, due, run.started).peekable();
     known.peek()?;
-    let fires = known.filter_map(schedule).any(|it| it.next_after(just_before) == Some(nominal));
+    let fires =
+        known.filter_map(|it| case.schedule(it)).any(|it| it.next_after(just_before) == Some(nominal));
     (!fires && !case.in_doubt(run.started))
         .then(|| format!("job {}: {nominal} is no fire of a schedule that stands", run.job))
 }
@@ -199,7 +199,7 @@ fn comes_back(case: &Case<'_>, found: &mut Vec<Violation>) {
             }
             let Some(gone) = gone.take() else { continue };
             let mut fresh: BTreeMap<ProcessId, bool> = BTreeMap::new();
-            for (when, fact) in case.history.facts.iter().take_while(|it| it.0 <= at) {
+            for (when, fact) in case.turns.iter().take_while(|it| it.0 <= at) {
                 match fact {
                     Fact::Born(process, _) => drop(fresh.insert(*process, true)),
                     // What it sent may still be on its way.
