@@ -29,6 +29,8 @@ pub struct Scenario {
     pub clocks: Vec<ClockSetup>,
     /// The jobs; each process has all of them.
     pub jobs: Vec<JobSetup>,
+    /// How often the time of day is looked at, at the least: a clock that was set does not wake anybody.
+    pub looks_at_clock: Ms,
     /// How long the registry waits for a silent session.
     pub session_timeout: Ms,
     /// Processes follow only the items that they need.
@@ -173,7 +175,8 @@ impl Scenario {
         let hosts = *rng.pick(&[1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 5, 7, 9]);
         let jobs: Vec<JobSetup> =
             (0..*rng.pick(&[1, 1, 1, 2, 3])).map(|number| job(&mut rng, number, slow)).collect();
-        let session_timeout = *rng.pick(&[4_000, 6_000, 10_000]);
+        // Hours are simulated with sessions that need less attention, or they would be spent on it.
+        let session_timeout = *rng.pick(&[4_000, 6_000, 10_000]) * if slow { 5 } else { 1 };
         let latency = *rng.pick(&[(0, 1), (1, 5), (1, 5), (5, 40), (2, 150)]);
         let chaos = if slow { rng.range(1_800_000..=5_400_000) } else { rng.range(40_000..=150_000) };
         let mut scenario = Scenario {
@@ -181,6 +184,7 @@ impl Scenario {
             base: rng.pick(&BASES).parse().expect("these are written well"),
             clocks: (0..hosts).map(|_| clock(&mut rng)).collect(),
             jobs,
+            looks_at_clock: if slow { 60_000 } else { 10_000 },
             session_timeout,
             focuses: rng.chance(60),
             latency,
@@ -200,7 +204,7 @@ impl Scenario {
     pub fn settling_time(&self) -> Ms {
         // The registry must notice a death, the leader waits for what runs, and slow answers make us hesitate
         // for up to ten seconds. Fires that a clock settled ahead of time do not come again.
-        self.session_timeout + PATIENCE + 10_000 + self.furthest_ahead()
+        self.session_timeout + PATIENCE + self.looks_at_clock + self.furthest_ahead()
     }
 
     /// How long after it was acknowledged an operator's work must have reached everybody who may still act.
