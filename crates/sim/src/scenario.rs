@@ -109,6 +109,8 @@ pub enum Deed {
     ClockRight(usize),
     /// An operator's work.
     Operate(usize, Operation),
+    /// Something is done to a job just when something else happens to it, and again the next times.
+    Ambush(usize, Ambush),
     /// Everything is put right that may have gone wrong.
     Heal,
 }
@@ -140,6 +142,49 @@ pub enum Operation {
     Remove(usize),
     /// A document that cannot be used.
     Nonsense,
+}
+
+/// What is waited for, what is done then, so much later, and how often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ambush {
+    /// What is waited for.
+    pub omen: Omen,
+    /// What is done.
+    pub blow: Blow,
+    /// How much later.
+    pub delay: Ms,
+    /// How often at most.
+    pub times: u32,
+}
+
+/// Something that an item goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Omen {
+    /// It gets an owner.
+    Assigned,
+    /// Somebody is about to run it.
+    Claimed,
+    /// Somebody takes it over from a dead instance.
+    TakenOver,
+    /// A fire of it was missed, or a request to run it.
+    Missed,
+}
+
+/// What can be done to an item at that moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blow {
+    /// The instance's process dies.
+    Crash,
+    /// The job is ended on that instance.
+    ShutDown,
+    /// The item must not run.
+    Disable,
+    /// Missed fires are not made up for any more.
+    ForgetMisfires,
+    /// Run now.
+    Trigger,
+    /// So many items from now on.
+    Count(u32),
 }
 
 const SCHEDULES: [(&str, Ms); 6] = [
@@ -307,6 +352,9 @@ impl Planner<'_> {
         if self.rng.chance(20) {
             self.storm();
         }
+        if self.rng.chance(25) {
+            self.ambush();
+        }
         self.plan.push((self.scenario.healed_at, Deed::Heal));
         self.plan.sort_by_key(|it| it.0);
         self.plan
@@ -347,6 +395,38 @@ impl Planner<'_> {
             }
             self.plan.push((at, Deed::Operate(job, operation)));
             at += self.rng.range(500..=12_000);
+        }
+        self.plan.retain(|(time, _)| *time + 1_000 < self.scenario.healed_at);
+    }
+
+    /// Blows that fall just when something is under way, which chance alone would seldom bring about. What they
+    /// wait for is helped along.
+    fn ambush(&mut self) {
+        let job = self.rng.below(self.scenario.jobs.len());
+        let omen = *self.rng.pick(&[Omen::Assigned, Omen::Claimed, Omen::TakenOver, Omen::Missed]);
+        let count = self.rng.range(1..=6) as u32;
+        let blows = [
+            Blow::Crash,
+            Blow::ShutDown,
+            Blow::Disable,
+            Blow::ForgetMisfires,
+            Blow::Trigger,
+            Blow::Count(count),
+        ];
+        let delay = self.rng.range(0..=4 * self.scenario.latency.1);
+        let ambush =
+            Ambush { omen, blow: *self.rng.pick(&blows), delay, times: self.rng.range(1..=4) as u32 };
+        self.plan.push((self.rng.range(3_000..=10_000), Deed::Ambush(job, ambush)));
+        let mut at = 10_000;
+        for _ in 0..self.rng.range(2..=5) {
+            at = self.next_fire(job, at) + self.rng.range(0..=1_000);
+            let host = self.host();
+            if self.rng.chance(60) {
+                self.plan.push((at, Deed::Operate(job, Operation::Trigger)));
+            }
+            let soon = at + self.rng.range(0..=6 * self.scenario.latency.1);
+            self.crash(soon, host, Deed::Crash(host));
+            at += self.rng.range(2_000..=20_000);
         }
         self.plan.retain(|(time, _)| *time + 1_000 < self.scenario.healed_at);
     }

@@ -176,6 +176,9 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
     if !at.leaving && owns_unseen(at) && !on(Mutant::TrustNarrowMirror) {
         return Step::stay(); // The mirror is about to show it.
     }
+    if source == Source::Trigger && !is_asked(at) {
+        return Step::go(Run::Idle);
+    }
     // While we waited the schedule may have changed; what the old one fired is forgotten.
     let stands = nominal.is_none_or(|fire| at.is_fire(fire));
     let may_go_on = stands && !pending && !at.leaving;
@@ -190,6 +193,12 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
         return Step { commit: Some(answered), next: Some(Run::Idle), tell: None };
     }
     Step::go(Run::Idle)
+}
+
+/// Whether somebody asks us to run now. While we waited, under another id perhaps, others may have been asked
+/// in our place.
+fn is_asked(at: &Standpoint<'_>) -> bool {
+    at.view.triggers.contains_key(at.me) || on(Mutant::RememberTrigger)
 }
 
 /// Whether something is ours that the mirror does not follow yet, so that nobody can say if it may run.
@@ -231,8 +240,10 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     let still =
         |item: &u32| exists(item).is_some_and(|it| may_run(at, *item, it, round.source, round.nominal));
     let items: BTreeSet<u32> = round.items.iter().copied().filter(|it| begun(it) || still(it)).collect();
-    let in_doubt =
-        (at.view.necessary && round.source != Source::Failover) || at.leaving || !at.is_registered();
+    // Our claim takes the request away.
+    let unasked = round.source == Source::Trigger && asked.is_none() && !is_asked(at);
+    let moves = at.view.necessary && round.source != Source::Failover;
+    let in_doubt = moves || unasked || at.leaving || !at.is_registered();
     let tell = overtaken(at, round);
     if items.is_empty() || (in_doubt && !items.iter().any(begun)) {
         return Step { tell, ..turn_back(at, round) };

@@ -57,10 +57,11 @@ fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
     for (at, fact) in &case.history.facts {
         let Fact::Settled(instance, job, Slot::Reshard, Verdict::Done) = fact else { continue };
         let until = at + bound;
-        let made = |it: &&(Ms, Instance, &Event)| {
-            *at <= it.0 && it.0 <= until && it.1 == *instance && matches!(it.2, Event::Resharded { .. })
-        };
-        let undisturbed = case.is_undisturbed(at + 1, until);
+        // One whose host was disabled leaves it to others.
+        let is_over = |it: &Event| matches!(it, Event::Resharded { .. } | Event::Abdicated);
+        let made =
+            |it: &&(Ms, Instance, &Event)| *at <= it.0 && it.0 <= until && it.1 == *instance && is_over(it.2);
+        let undisturbed = case.is_undisturbed(*at, until);
         if undisturbed
             && until <= case.history.scenario.ends_at
             && !case.jobs[*job].events.iter().any(|it| made(&it))

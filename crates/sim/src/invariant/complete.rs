@@ -68,7 +68,10 @@ fn nobody_is_idle(case: &Case<'_>, job: usize, stretch: (Ms, Ms)) -> bool {
 
 /// A run that does not end keeps its instance from running anything else, also what it is given since.
 fn is_stuck(case: &Case<'_>, job: usize, at: Ms, until: Ms) -> bool {
-    let until = until.min(case.history.scenario.ends_at) - 3_000;
-    let endless = |run: &&UserRun| run.started <= at + 5_000 && run.over().is_none_or(|over| over > until);
+    let longest = case.history.scenario.jobs[job].longest_run();
+    let endless = |run: &&UserRun| {
+        let over = run.over().unwrap_or(Ms::MAX);
+        run.started <= until && at <= over && over - run.started > longest
+    };
     case.jobs[job].runs.iter().any(endless)
 }

@@ -40,5 +40,7 @@ pub(super) fn lost_its_right(case: &Case<'_>, run: &UserRun, at: Ms) -> bool {
     let shut_down = case.turns.iter().take_while(|it| it.0 <= at).any(
         |it| matches!(it.1, Fact::ShutDown(job, instance) if (job, instance) == (run.job, run.instance)),
     );
-    ended || shut_down || case.jobs[run.job].removed_between(run.started, at)
+    // What was claimed before a removal may start shortly after it.
+    let claimed = run.started.saturating_sub(case.history.scenario.news_time());
+    ended || shut_down || case.jobs[run.job].removed_between(claimed, at)
 }
