@@ -97,6 +97,8 @@ mutants! {
     BelieveFarMark,
     /// A clock that goes back waits until it is where it was.
     WaitForOldClock,
+    /// A trigger that comes while a round begins counts as answered by it.
+    SwallowLaterTrigger,
     /// A trigger that was handed on while we waited runs here, too.
     RememberTrigger,
     /// A trigger handed on runs as a fire that ran.

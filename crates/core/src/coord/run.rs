@@ -254,7 +254,8 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     }
     let waiting: Vec<u32> = items.iter().copied().filter(|it| !begun(it)).take(CHUNK).collect();
     let answered = asked.and_then(|it| it.answer(at));
-    let ops = claim(at, round, &waiting, answered.is_none());
+    let mut ops = claim(at, round, &waiting, answered.is_none());
+    ops.extend(answer_trigger(at, round, !items.iter().any(begun)));
     if ops.len() > 1 {
         let asked = Asked { sent: at.now.wall, version: at.view.system_time.map(|it| it.version) };
         let next = Run::Beginning { round: round.clone(), asked: Some(asked) };
@@ -309,10 +310,6 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
         // Whoever runs it now does what was to be taken over.
         ops.extend(at.view.crashed.contains(&item).then(|| Node::Crashed(item).delete()));
     }
-    let triggered = (round.source == Source::Trigger || on(Mutant::SwallowTrigger))
-        && at.view.triggers.contains_key(at.me)
-        && !on(Mutant::KeepTrigger);
-    ops.extend(triggered.then(|| Node::Trigger(at.me.to_owned()).delete()));
     if at.plan.spec.max_time_diff_seconds >= 0 && ask_the_time {
         ops.push(match at.view.system_time {
             Some(_) => Node::SystemTime.set(""),
@@ -320,6 +317,14 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
         });
     }
     ops
+}
+
+/// The request goes with the first claim. One that comes later is another, to be run after this.
+fn answer_trigger(at: &Standpoint<'_>, round: &Round, is_first_claim: bool) -> Option<Op> {
+    let wanted = round.source == Source::Trigger || on(Mutant::SwallowTrigger);
+    let first = is_first_claim || on(Mutant::SwallowLaterTrigger);
+    let answers = wanted && first && at.view.triggers.contains_key(at.me) && !on(Mutant::KeepTrigger);
+    answers.then(|| Node::Trigger(at.me.to_owned()).delete())
 }
 
 /// A cursor does not go back, unless nobody believes it: one that a wrong clock wrote far ahead would keep the
