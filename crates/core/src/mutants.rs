@@ -97,6 +97,8 @@ mutants! {
     BelieveFarMark,
     /// A clock that goes back waits until it is where it was.
     WaitForOldClock,
+    /// A new assignment is waited for anew when what was given up ends after all.
+    WaitAgain,
     /// A trigger that comes while a round begins counts as answered by it.
     SwallowLaterTrigger,
     /// A trigger that was handed on while we waited runs here, too.
