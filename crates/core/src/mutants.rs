@@ -97,6 +97,8 @@ mutants! {
     BelieveFarMark,
     /// A clock that goes back waits until it is where it was.
     WaitForOldClock,
+    /// A leader that was shut down takes what it still runs for a dead one's.
+    BuryMyself,
     /// A new assignment is waited for anew when what was given up ends after all.
     WaitAgain,
     /// A trigger that comes while a round begins counts as answered by it.

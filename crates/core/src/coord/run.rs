@@ -255,7 +255,9 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     let waiting: Vec<u32> = items.iter().copied().filter(|it| !begun(it)).take(CHUNK).collect();
     let answered = asked.and_then(|it| it.answer(at));
     let mut ops = claim(at, round, &waiting, answered.is_none());
-    ops.extend(answer_trigger(at, round, !items.iter().any(begun)));
+    // Without marks, nobody can tell an answer to the first claim that was lost from one that was refused.
+    let first = !at.plan.spec.monitor_execution || !items.iter().any(begun);
+    ops.extend(answer_trigger(at, round, first));
     if ops.len() > 1 {
         let asked = Asked { sent: at.now.wall, version: at.view.system_time.map(|it| it.version) };
         let next = Run::Beginning { round: round.clone(), asked: Some(asked) };

@@ -57,10 +57,12 @@ fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
     for (at, fact) in &case.history.facts {
         let Fact::Settled(instance, job, Slot::Reshard, Verdict::Done) = fact else { continue };
         let until = at + bound;
-        // One whose host was disabled leaves it to others.
-        let is_over = |it: &Event| matches!(it, Event::Resharded { .. } | Event::Abdicated);
-        let made =
-            |it: &&(Ms, Instance, &Event)| *at <= it.0 && it.0 <= until && it.1 == *instance && is_over(it.2);
+        // One whose host was disabled, before he heard of it perhaps, leaves it to others.
+        let made = |it: &&(Ms, Instance, &Event)| match it.2 {
+            Event::Resharded { .. } => *at <= it.0 && it.0 <= until,
+            Event::Abdicated => at.saturating_sub(1_000) <= it.0 && it.0 <= until && it.1 == *instance,
+            _ => false,
+        };
         let undisturbed = case.is_undisturbed(*at, until);
         if undisturbed
             && until <= case.history.scenario.ends_at

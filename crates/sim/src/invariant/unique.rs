@@ -56,6 +56,8 @@ fn was_interrupted(case: &Case<'_>, run: &UserRun) -> bool {
     let earlier = case.jobs[run.job].runs.iter().rfind(|it| it.item == run.item && it.id < run.id);
     // Two takeovers may be for one death, if the first was not over when its own instance died.
     let since = earlier.filter(|it| it.source == Source::Failover).map_or(0, |it| it.started);
+    // It may have been claimed before its instance was shut down, and have begun after.
+    let since = since.saturating_sub(1_000 + 6 * case.history.scenario.latency.1);
     let lost = case.turns.iter().filter_map(|(at, fact)| match fact {
         Fact::Closed(instance, _) => Some((*at, *instance)),
         Fact::ShutDown(job, instance) if *job == run.job => Some((*at, *instance)),
