@@ -134,6 +134,11 @@ impl ZooKeeper {
         format!("zookeeper://127.0.0.1:{}/{namespace}?{settings}", self.port)
     }
 
+    /// Where it keeps its transactions.
+    pub fn transactions(&self) -> PathBuf {
+        self.home.path().join("data/version-2")
+    }
+
     /// Kills the server; what it stored stays.
     pub fn kill(&mut self) {
         if let Some(mut server) = self.child.take() {
@@ -258,6 +263,12 @@ impl Ensemble {
     pub fn url(&self, namespace: &str, settings: &str) -> String {
         let servers: Vec<String> = self.servers.iter().map(|it| format!("127.0.0.1:{}", it.port)).collect();
         format!("zookeeper://{}/{namespace}?{settings}", servers.join(","))
+    }
+
+    /// Starts those that do not run, and waits until all of them serve.
+    pub fn restart(&mut self) {
+        self.servers.iter_mut().filter(|it| it.child.is_none()).for_each(ZooKeeper::launch);
+        self.servers.iter_mut().for_each(ZooKeeper::wait_until_it_serves);
     }
 
     /// Which of them leads.
