@@ -9,8 +9,8 @@ use elasticjob_fleet::chaos::{self, Options, Report};
 /// Real worker processes on a three-node ensemble, hurt for a while by a plan that a seed decides.
 #[derive(Parser)]
 struct Arguments {
-    /// How long, in seconds: storms of at most 70 seconds, with a minute of calm after each.
-    #[arg(long, default_value_t = 90)]
+    /// How long, in seconds: storms of at most 70 seconds, with 70 seconds of calm after each.
+    #[arg(long, default_value_t = 110)]
     seconds: u64,
     /// Decides everything that goes wrong.
     #[arg(long, default_value_t = 1)]
