@@ -340,6 +340,25 @@ async fn a_server_that_can_only_be_read_is_not_enough() {
     assert!(said.contains("check the addresses, and that a majority of the servers runs"), "{said}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_wants_to_know_who_we_are_is_told_or_said_to_ask_for_what_we_have_not() {
+    let start = |settings: &'static str| async move {
+        tokio::task::spawn_blocking(move || ZooKeeper::start_with(settings)).await.unwrap()
+    };
+    let wants_digest = start("enforce.auth.enabled=true\nenforce.auth.schemes=digest").await;
+    let said = error(&wants_digest.url("n", QUICK)).await;
+    assert!(said.contains("only those who say who they are: give a digest"), "{said}");
+    connect(&wants_digest.url("n", &format!("{QUICK}&digest=me:sesame"))).await;
+    let wants_sasl = start(
+        "sessionRequireClientSASLAuth=true\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+    )
+    .await;
+    for settings in [QUICK.to_owned(), format!("{QUICK}&digest=me:sesame")] {
+        let said = error(&wants_sasl.url("n", &settings)).await;
+        assert!(said.contains("nothing but SASL cannot be used"), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn a_peer_that_speaks_something_else_is_not_a_server() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
