@@ -12,9 +12,10 @@ use sh::{cargo, cargo_env};
 
 const USAGE: &str = "usage: cargo xtask <command>
 
-  test      everything: verify, all tests, examples, ten thousand simulated clusters
+  test      everything: verify, all tests, examples, ten thousand simulated clusters, a real one
   verify    formatting, lints, documentation, dependencies, tidiness; changes nothing
   fix       format, and apply what the lints suggest
+  chaos     hurt real processes: --seconds N --seed S --workers N | --judge LOG
   sim       simulate clusters: --seeds N --first S | --reproduce SEED | --mutants | --report FILE
   hello     run examples/hello.yaml";
 
@@ -28,6 +29,7 @@ fn main() -> Result<()> {
         Some("test") => test(),
         Some("verify") => verify(),
         Some("fix") => fix(),
+        Some("chaos") => chaos(&rest),
         Some("sim") => sim(&rest),
         Some("hello") => cargo(&["run", "--package", "elasticjob-cli", "--", "run", "examples/hello.yaml"]),
         Some(unknown) => bail!("unknown command `{unknown}`\n\n{USAGE}"),
@@ -45,7 +47,8 @@ fn test() -> Result<()> {
     for example in ["failover", "dataflow"] {
         cargo(&["run", "--quiet", "--package", "elasticjob", "--example", example])?;
     }
-    sim(&["--seeds", SEEDS])
+    sim(&["--seeds", SEEDS])?;
+    chaos(&["--seconds", "110"])
 }
 
 fn verify() -> Result<()> {
@@ -72,6 +75,12 @@ fn fix() -> Result<()> {
     ];
     cargo(&lint)?;
     cargo(&["fmt", "--all"])
+}
+
+fn chaos(arguments: &[&str]) -> Result<()> {
+    let of_fleet = ["--quiet", "--profile", "sim", "--package", "elasticjob-fleet"];
+    cargo(&[&["build"], &of_fleet[..], &["--bins"]].concat())?;
+    cargo(&[&["run"], &of_fleet[..], &["--bin", "fleet-chaos", "--"], arguments].concat())
 }
 
 fn sim(arguments: &[&str]) -> Result<()> {
