@@ -16,6 +16,9 @@ use crate::scenario::{Deed, Ms};
 /// How long before it is done a new assignment may have kept items from starting.
 const RESHARDING: Ms = 12_000;
 
+/// A cron expression, and its zone.
+type Timing = (Option<String>, Option<String>);
+
 /// A history with its indexes.
 pub struct Case<'a> {
     pub(super) history: &'a History,
@@ -29,7 +32,7 @@ pub struct Case<'a> {
     sessions: BTreeMap<Instance, (Ms, SessionEnd)>,
     bad_documents: Vec<(Ms, Ms)>,
     absurd_clocks: Vec<(Ms, Ms)>,
-    schedules: RefCell<BTreeMap<(Option<String>, Option<String>), Option<Schedule>>>,
+    schedules: RefCell<BTreeMap<Timing, Option<Schedule>>>,
 }
 
 /// What belongs to one job.
