@@ -114,7 +114,9 @@ impl Store {
                 Ok(modified) => entries.push(Entry {
                     path: path.value().to_owned(),
                     data: data.to_owned(),
-                    stat: Stat { created, version, modified, ephemeral: false },
+                    // Not stored: it tells those who write the tree without knowing of cursors, and such have
+                    // no way into this file.
+                    stat: Stat { created, written: ceiling, version, modified, ephemeral: false },
                 }),
                 Err(error) => {
                     let cause = format!("at `{}`: {error}", path.value());
