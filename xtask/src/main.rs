@@ -12,10 +12,11 @@ use sh::{cargo, cargo_env};
 
 const USAGE: &str = "usage: cargo xtask <command>
 
-  test      everything: verify, all tests, examples, ten thousand simulated clusters
+  test      everything: verify, all tests, examples, interop, ten thousand simulated clusters
   verify    formatting, lints, documentation, dependencies, tidiness; changes nothing
   fix       format, and apply what the lints suggest
   sim       simulate clusters: --seeds N --first S | --reproduce SEED | --mutants | --report FILE
+  interop   fleets of Java and Rust processes; needs a JDK 17 and Maven, or apt-get to install them
   hello     run examples/hello.yaml";
 
 /// Seeds that every change is tried with.
@@ -29,6 +30,7 @@ fn main() -> Result<()> {
         Some("verify") => verify(),
         Some("fix") => fix(),
         Some("sim") => sim(&rest),
+        Some("interop") => interop(),
         Some("hello") => cargo(&["run", "--package", "elasticjob-cli", "--", "run", "examples/hello.yaml"]),
         Some(unknown) => bail!("unknown command `{unknown}`\n\n{USAGE}"),
         None => {
@@ -45,7 +47,22 @@ fn test() -> Result<()> {
     for example in ["failover", "dataflow"] {
         cargo(&["run", "--quiet", "--package", "elasticjob", "--example", example])?;
     }
+    interop()?;
     sim(&["--seeds", SEEDS])
+}
+
+/// Mostly they wait, for sessions to end and schedules to fire, so many may do so at a time.
+fn interop() -> Result<()> {
+    cargo(&[
+        "test",
+        "--package",
+        "elasticjob-fleet",
+        "--test",
+        "interop",
+        "--",
+        "--ignored",
+        "--test-threads=8",
+    ])
 }
 
 fn verify() -> Result<()> {
