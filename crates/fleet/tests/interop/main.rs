@@ -6,6 +6,8 @@
 mod documents;
 mod failures;
 mod java;
+mod kinds;
 mod membership;
 mod operators;
+mod sharing;
 mod world;

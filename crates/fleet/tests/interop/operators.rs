@@ -93,8 +93,8 @@ async fn java_reads_our_dump(world: &World, orders: &FleetJob) {
     let port = DumpPort::open(0, world.ops().await).await.unwrap();
     let mut java = world.java_ops();
     for _ in 0..10 {
-        let fire = world.settles(orders, &["r1"]).await;
-        world.rests(orders, fire).await;
+        world.settles(orders, &["r1"]).await;
+        world.tree("orders", "it is at rest", at_rest).await;
         let before = ops.dump("orders").await.unwrap();
         let read = java.ok(&format!("dump orders {RUST_HOST} {}", port.address().port())).await;
         // Nothing changed while it was read.
@@ -105,6 +105,10 @@ async fn java_reads_our_dump(world: &World, orders: &FleetJob) {
         }
     }
     panic!("the job is never at rest:\n{}", world.story().await);
+}
+
+fn at_rest(job: &JobDetail) -> bool {
+    job.shards.iter().all(|it| it.status == ShardStatus::Pending)
 }
 
 fn requested(lines: &[Line], from: u64) -> Vec<u32> {
@@ -137,7 +141,6 @@ async fn our_operators_see_and_steer_java() {
     let ops = world.ops().await;
     let host = Part::Server(java_host(1));
 
-    let at_rest = |it: &JobDetail| it.shards.iter().all(|it| it.status == ShardStatus::Pending);
     let detail = world.tree("orders", "it is at rest", at_rest).await;
     assert_eq!((detail.summary.status, detail.summary.instances), (JobStatus::Ok, 1));
     assert_eq!(detail.class, java::SIMPLE_CLASS);
@@ -199,8 +202,8 @@ async fn on_request(world: &World, ops: &Ops) {
 
 async fn we_read_javas_dump(world: &World, orders: &FleetJob, ops: &Ops, port: u16) {
     for _ in 0..10 {
-        let fire = world.settles(orders, &["j1"]).await;
-        world.rests(orders, fire).await;
+        world.settles(orders, &["j1"]).await;
+        world.tree("orders", "it is at rest", at_rest).await;
         let before = ops.dump("orders").await.unwrap();
         let read = dump_from(("127.0.0.1", port), "orders").await.unwrap();
         if before == ops.dump("orders").await.unwrap() {
