@@ -162,7 +162,11 @@ impl World {
 
     /// Waits for a fire from now on that exactly these processes run, each item once. Which fire.
     pub(crate) async fn settles(&self, job: &FleetJob, processes: &[&str]) -> u64 {
-        let from = now();
+        self.settles_after(now(), job, processes).await
+    }
+
+    /// The same, from then on.
+    pub(crate) async fn settles_after(&self, from: u64, job: &FleetJob, processes: &[&str]) -> u64 {
         let wanted: BTreeSet<&str> = processes.iter().copied().collect();
         let found = |lines: &[Line]| {
             fires(lines, job).into_iter().find(|(fire, items)| {
