@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::remind::Roll;
 use super::{CLOCK_TRUST, Focus, Now, Run, since};
 use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
@@ -31,6 +32,7 @@ pub(super) struct Standpoint<'a> {
     pub(super) next_round: u64,
     pub(super) zombies: &'a BTreeMap<u32, u64>,
     pub(super) gave_up: &'a BTreeSet<u32>,
+    pub(super) roll: &'a Roll,
 }
 
 impl<'a> Standpoint<'a> {

@@ -1,7 +1,9 @@
 //! Who comes and who goes, in order.
 
+use std::time::Duration;
+
 use elasticjob_fleet::job::FleetJob;
-use elasticjob_fleet::line::Why;
+use elasticjob_fleet::line::{Why, now};
 use elasticjob_fleet::{Line, What};
 
 use crate::world::{Member, World, job};
@@ -116,4 +118,37 @@ fn source(line: &Line) -> Option<Why> {
         What::Start(start) => start.source,
         _ => None,
     }
+}
+
+/// A Java leader waits for what runs, and then shares among those that it saw before the wait (D6). Who came later
+/// would stay idle for good, if it did not speak up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a JDK and Maven: cargo xtask interop"]
+async fn who_joins_while_a_java_leader_waits_gets_its_share() {
+    let world = World::new("overlooked").await;
+    let quick = job("orders", 6);
+    // It runs on for two fires, which is what the leader waits for.
+    let slow = FleetJob { work: 7000, ..quick.clone() };
+    let _j1 = world.java_ready("j1", 1, &[&quick]).await;
+    world.settles(&quick, &["j1"]).await;
+    let _r1 = world.rust("r1", &[&slow]);
+    world
+        .until("r1 is at work", |lines| lines.iter().any(|it| it.process == "r1" && source(it).is_some()))
+        .await;
+    let started = now();
+    let _r2 = world.rust("r2", &[&quick]);
+    world.tree("orders", "the leader knows of r2", |it| it.resharding).await;
+    // From its next fire on the leader waits; the third one comes in the middle of that.
+    let middle = started - started % 4000 + 4000 + 1500;
+    tokio::time::sleep(Duration::from_millis(middle.saturating_sub(now()))).await;
+    let r3 = world.rust("r3", &[&quick]);
+    world.ready(&r3).await;
+    let id = world.instance("r3");
+    world
+        .tree("orders", "r3 has items", |it| it.shards.iter().any(|it| it.owner.as_ref() == Some(&id)))
+        .await;
+    world
+        .until("r3 is at work", |lines| lines.iter().any(|it| it.process == "r3" && source(it).is_some()))
+        .await;
+    world.sound().await;
 }
