@@ -265,7 +265,9 @@ impl Driver {
                 Verdict::Unknown
             }
             // It was not done. Trying again at once would not help.
-            Err(error @ (CommitError::TooLarge { .. } | CommitError::Invalid(_))) => {
+            Err(
+                error @ (CommitError::TooLarge { .. } | CommitError::Denied { .. } | CommitError::Invalid(_)),
+            ) => {
                 tracing::error!(job = &*self.job, ?slot, "registry: {error}");
                 Verdict::Refused
             }

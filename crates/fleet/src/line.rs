@@ -85,6 +85,114 @@ pub enum What {
     },
     /// The process has left the registry in order, and ends.
     Left,
+    /// Something was done to the fleet.
+    Done(Deed),
+    /// The registry's own log says that this was done.
+    Registry(Fact),
+}
+
+/// What was done to a fleet by whoever hurts it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "deed", rename_all = "kebab-case")]
+pub enum Deed {
+    /// It begins.
+    Began {
+        /// The seed of everything that goes wrong.
+        seed: u64,
+        /// How many workers.
+        workers: usize,
+        /// How long it lasts, in seconds.
+        seconds: u64,
+    },
+    /// Everything was put right.
+    Healed,
+    /// It is over: what comes later does not count.
+    Over,
+    /// A fault begins, or is over.
+    Fault {
+        /// Its name.
+        fault: Fault,
+        /// Whether it begins.
+        on: bool,
+    },
+    /// A process was killed, and is dead.
+    Killed {
+        /// The process.
+        who: String,
+    },
+    /// A process was asked to leave.
+    Leaving {
+        /// The process.
+        who: String,
+    },
+    /// A process was stopped.
+    Paused {
+        /// The process.
+        who: String,
+    },
+    /// It goes on.
+    Resumed {
+        /// The process.
+        who: String,
+    },
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// A process is killed.
+    Crash,
+    /// A process stands still.
+    Pause,
+    /// The connections of a process are broken and refused.
+    Cut,
+    /// The connections of a process stay, and carry nothing.
+    HalfOpen,
+    /// What a process asks is carried, the answers are not.
+    Deaf,
+    /// The connections of a process break again and again.
+    Flap,
+    /// The connections of a process are slow.
+    Slow,
+    /// A follower of the ensemble is killed and started again.
+    Member,
+    /// The leader of the ensemble is killed and started again.
+    Leader,
+    /// The whole ensemble is killed and started again.
+    Ensemble,
+}
+
+impl Fault {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Crash => "crash",
+            Fault::Pause => "pause",
+            Fault::Cut => "partition",
+            Fault::HalfOpen => "half-open partition",
+            Fault::Deaf => "partition, one way",
+            Fault::Flap => "flapping connection",
+            Fault::Slow => "slow connection",
+            Fault::Member => "member restart",
+            Fault::Leader => "leader restart",
+            Fault::Ensemble => "ensemble restart",
+        }
+    }
+}
+
+/// What the registry did, by its own account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "they are those of the simulator's `Fact`")]
+pub enum Fact {
+    Exists { job: String },
+    Config { job: String, document: Option<String> },
+    Opened { instance: String },
+    Closed { instance: String, expired: bool },
+    Server { job: String, ip: String, enabled: bool },
+    Item { job: String, item: u32, enabled: bool },
+    Triggered { job: String, instance: String },
 }
 
 /// The beginning of a run of an item.

@@ -35,6 +35,8 @@ pub struct Scenario {
     pub focuses: bool,
     /// One way through a healthy network takes from this to that.
     pub latency: (Ms, Ms),
+    /// How much later than at once a busy machine does something. In virtual time, not at all.
+    pub slack: Ms,
     /// What happens, in the order of time.
     pub plan: Vec<(Ms, Deed)>,
     /// From here on nothing goes wrong any more.
@@ -184,6 +186,7 @@ impl Scenario {
             session_timeout,
             focuses: rng.chance(60),
             latency,
+            slack: 0,
             plan: Vec::new(),
             healed_at: 5_000 + chaos,
             ends_at: 0,

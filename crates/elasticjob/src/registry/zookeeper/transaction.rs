@@ -182,10 +182,7 @@ impl Transaction {
             (code::NO_NODE | code::NODE_EXISTS | code::BAD_VERSION | code::NOT_EMPTY, ..) => {
                 conflict(own_path(op))
             }
-            (code::NO_AUTH, ..) => Meaning::Refused(CommitError::Invalid(format!(
-                "ZooKeeper denies access to `{}`: the digest is missing or not that of the node's creator",
-                step_path(step)
-            ))),
+            (code::NO_AUTH, ..) => Meaning::Refused(CommitError::Denied { path: denying(step).to_owned() }),
             (code::INVALID_ACL, ..) => Meaning::Refused(CommitError::Invalid(
                 "ZooKeeper has no identity of ours to protect nodes with: check the digest".into(),
             )),
@@ -263,6 +260,16 @@ pub(super) fn step_path(step: &Step) -> &str {
         | Step::Create { path, .. }
         | Step::Set { path, .. }
         | Step::Delete { path } => path,
+    }
+}
+
+/// The node whose rights decide about a step: making and deleting are rights of the node above.
+fn denying(step: &Step) -> &str {
+    match step {
+        Step::Create { path, .. } | Step::Delete { path } => {
+            path.rsplit_once('/').map_or(path, |(parent, _)| parent)
+        }
+        Step::Check { path, .. } | Step::Set { path, .. } => path,
     }
 }
 

@@ -48,6 +48,7 @@ pub(super) mod code {
     pub(in crate::registry::zookeeper) const SESSION_EXPIRED: i32 = -112;
     pub(in crate::registry::zookeeper) const INVALID_ACL: i32 = -114;
     pub(in crate::registry::zookeeper) const AUTH_FAILED: i32 = -115;
+    pub(in crate::registry::zookeeper) const REQUIRES_AUTH: i32 = -124;
     /// What stands for the steps of a transaction that were not reached.
     pub(in crate::registry::zookeeper) const RUNTIME_INCONSISTENCY: i32 = -2;
 }
@@ -73,6 +74,7 @@ pub(super) fn name(code: i32) -> String {
         -118 => "session moved",
         -119 => "server is read-only",
         -122 => "request timeout",
+        code::REQUIRES_AUTH => "authentication required",
         -125 => "quota exceeded",
         -127 => "throttled",
         _ => return format!("error {code}"),
