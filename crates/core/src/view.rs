@@ -36,6 +36,8 @@ pub struct Cursor {
     pub at: Option<Timestamp>,
     /// Whoever settles a fire replaces the cursor at this version, so that nobody settles it twice.
     pub version: u32,
+    /// The transaction that wrote it.
+    pub written: Zxid,
 }
 
 /// What the registry says about one item.
@@ -62,6 +64,14 @@ pub struct Item {
 }
 
 impl Item {
+    /// The cursor, if it tells of every fire since: it was written when the item came to its owner, or later. Our
+    /// leaders write it in the transaction that hands the item out. A Java leader does not, and if it lent the
+    /// item to a Java peer in between, the fires since were run by somebody who keeps no cursor.
+    pub fn seamless_cursor(&self) -> Option<Cursor> {
+        let owner = self.owner.as_ref()?;
+        self.cursor.filter(|it| it.written >= owner.token && keeps_cursors(&owner.by))
+    }
+
     /// Every node of this item that exists, children first.
     pub fn nodes(&self, item: u32) -> Vec<Node> {
         let known = [
@@ -317,7 +327,7 @@ fn read_fire(text: &str) -> Option<Timestamp> {
 }
 
 fn read_cursor(entry: &Entry) -> Cursor {
-    Cursor { at: read_fire(&entry.data), version: entry.stat.version }
+    Cursor { at: read_fire(&entry.data), version: entry.stat.version, written: entry.stat.written }
 }
 
 #[cfg(test)]
@@ -344,7 +354,7 @@ mod tests {
             assert_eq!(follower, View::new(&tree.snapshot("/j")));
         }
         let at = Some(Timestamp::from_millisecond(13).unwrap());
-        assert_eq!(follower.items[&0].cursor, Some(Cursor { at, version: 1 }));
+        assert_eq!(follower.items[&0].cursor, Some(Cursor { at, version: 1, written: tree.last_zxid() }));
         for change in tree.end_session(session) {
             follower.apply(&change.relative_to("/j").unwrap());
         }

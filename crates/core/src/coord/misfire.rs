@@ -63,9 +63,9 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
 /// An item whose cursor is unknown, because a Java peer had it or nothing is monitored, is behind only if it
 /// was ours while the fire passed.
 fn is_behind(at: &Standpoint<'_>, state: &Item, passed: Timestamp) -> bool {
-    match at.cursor(state) {
+    match at.open_since(state) {
         Some(settled) => settled < passed && (at.overran || since(passed, at.now.wall) <= LATE_START),
-        None => at.overran,
+        None => at.overran && at.cursor(state).is_none_or(|settled| settled < passed),
     }
 }
 

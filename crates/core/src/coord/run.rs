@@ -34,7 +34,7 @@ pub struct Round {
 impl Round {
     fn new(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>, items: BTreeSet<u32>) -> Round {
         // An item without a cursor has missed nothing that anybody knows of.
-        let settled = items.iter().filter_map(|item| at.cursor(at.item(*item)?)).min();
+        let settled = items.iter().filter_map(|item| at.open_since(at.item(*item)?)).min();
         let settled = settled.or(at.watching_since.filter(|_| on(Mutant::CountAllAsMerged)));
         let since = settled.map(|it| at.watching_since.map_or(it, |watching| it.max(watching)));
         let merged = match (&at.plan.schedule, since, nominal) {
