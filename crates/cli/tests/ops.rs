@@ -357,6 +357,32 @@ fn a_trigger_asks_every_instance_or_one_and_nobody_twice() {
     assert!(store.everything().contains(&format!("/nightly/trigger/{B} | ")));
     refuses(
         &store,
+        &["job", "trigger", "nightly", "--param", "day=2"],
+        expect![[r#"
+        ! error: job `nightly`: 10.0.0.12@-@93.b03d5512.1 was asked to run with another parameter, and has not begun yet: trigger it again when it has
+        exit 3
+    "#]],
+    );
+    refuses(
+        &store,
+        &["job", "trigger", "nightly", "--param", &"x".repeat(5000)],
+        expect![[r#"
+            ! error: job `nightly`: the parameter has 5000 bytes, and a trigger of a job with 3 shard(s) takes 4096 at most: put what is long where the job can read it, and give its name
+            exit 3
+        "#]],
+    );
+    let asked = fleet();
+    check(
+        &asked,
+        &["job", "trigger", "nightly", "--param", "day=2", "--instance", B],
+        expect![[r#"
+        10.0.0.12@-@93.b03d5512.1 is asked to run
+        !   then: 10.0.0.12@-@93.b03d5512.1 runs shard 1 now
+    "#]],
+    );
+    assert!(asked.everything().contains(&format!("/nightly/trigger/{B} | day=2")));
+    refuses(
+        &store,
         &["job", "trigger", "nightly", "--instance", "10.0.0.7@-@1"],
         expect![[r#"
         ! error: job `nightly`: it has no instance `10.0.0.7@-@1`; known: 10.0.0.12@-@93.b03d5512.1, 10.0.0.1@-@71.4f2a90c1.1

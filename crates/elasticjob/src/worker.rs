@@ -369,12 +369,17 @@ impl RunningWorker {
 
     /// Asks every instance of the job to run its shards now. One that is at work does so when it is done.
     pub async fn trigger(&self, job: &str) -> Result<(), Error> {
+        self.trigger_with(job, "").await
+    }
+
+    /// The same, with a parameter that the runs find in [`Shard::trigger_parameter`](crate::Shard).
+    pub async fn trigger_with(&self, job: &str, parameter: &str) -> Result<(), Error> {
         if !self.jobs.contains_key(job) {
             let known: Vec<&str> = self.job_names().collect();
             return Err(Error::UnknownJob { job: job.to_owned(), known: known.join(", ") });
         }
         let connection = self.shared.link.current().ok_or(Error::Disconnected)?;
-        Ops::over(connection.session).trigger(job, None).await?;
+        Ops::over(connection.session).trigger_with(job, None, parameter).await?;
         Ok(())
     }
 

@@ -537,6 +537,7 @@ impl Coordinator {
         let order_item = |&item: &u32| OrderItem {
             item,
             parameter: plan.parameters.get(&item).cloned(),
+            trigger_parameter: round.parameters.get(&item).cloned(),
             token: token(item),
         };
         Order {
