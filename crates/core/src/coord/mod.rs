@@ -708,6 +708,11 @@ impl Coordinator {
         self.plan.as_ref()
     }
 
+    /// Whether we are registered, in a session that stands.
+    pub fn stands(&self) -> bool {
+        self.connected && !self.stopped && self.view.is_alive(&self.me)
+    }
+
     /// Whether it has ended.
     pub fn is_stopped(&self) -> bool {
         self.stopped
