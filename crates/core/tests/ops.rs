@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![expect(clippy::needless_pass_by_value, reason = "an expectation is written where it is used")]
 
-use elasticjob_core::event::{Event, Skip, Source};
+#[path = "ops/records.rs"]
+mod records;
+
 use elasticjob_core::node::Node;
 use elasticjob_core::ops::act::{self, Part};
 use elasticjob_core::ops::ask::{self, JobStatus, JobSummary, ShardStatus};
@@ -519,30 +521,6 @@ fn a_job_without_a_schedule_is_explained_as_such() {
         }
     "#]]
     .assert_debug_eq(&job.explain("01:12:00", &[]));
-}
-
-#[test]
-fn records_of_the_past_tell_more() {
-    let job = Job::at_work().settled(["01:10:00"; 4]).at("01:12:00");
-    let past = |time, event| Past { at: at(time), instance: A.into(), event };
-    let nominal = Some(at("01:10:00"));
-    let records = [
-        past("01:00:00", Event::Elected),
-        past(
-            "01:10:01",
-            Event::RoundStarted {
-                task_id: "t".into(),
-                source: Source::Schedule,
-                nominal,
-                items: [0].into(),
-                merged: 0,
-            },
-        ),
-        past("01:10:01", Event::Skipped { nominal, items: [2].into(), why: Skip::ClockOff }),
-    ];
-    expect![[r#"
-        2026-11-15 01:10:01 UTC: 10.0.0.1@-@1.a.1 began shard 0 (schedule)
-        2026-11-15 01:10:01 UTC: 10.0.0.1@-@1.a.1 skipped it for shard 2: the clock differs too much from the registry's"#]].assert_eq(&job.explain("01:12:00", &records).known[..2].join("\n"));
 }
 
 fn check_health(job: &Job, expected: Expect) {

@@ -16,7 +16,7 @@ use crate::recorder::Record;
 
 pub use file::{EventFile, FileKeeper};
 pub use line::{LineError, read_line, write_line};
-pub use source::{EventPort, History, HistoryError, Span};
+pub use source::{EventPort, History, HistoryError, Span, gather};
 
 /// So many records are kept in memory.
 const KEPT: usize = 4096;

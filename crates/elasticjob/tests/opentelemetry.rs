@@ -1,13 +1,13 @@
 //! The numbers of a worker, through OpenTelemetry's own exporter for tests.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::BTreeSet;
 
 use elasticjob::metrics::{Metric, Metrics};
 use elasticjob::{Event, Job, Recorded, Shard, Worker};
 use opentelemetry::metrics::MeterProvider;
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
+use opentelemetry_sdk::metrics::data::{
+    AggregatedMetrics, MetricData, ResourceMetrics, ScopeMetrics, SumDataPoint,
+};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn a_meter_is_given_what_prometheus_reads() {
     worker.shutdown().await;
     provider.force_flush().unwrap();
     let exported = exporter.get_finished_metrics().unwrap();
-    let all = exported.iter().flat_map(|it| it.scope_metrics()).flat_map(|it| it.metrics());
+    let all = exported.iter().flat_map(ResourceMetrics::scope_metrics).flat_map(ScopeMetrics::metrics);
     let mut names = BTreeSet::new();
     let mut ended = 0.0;
     for metric in all {
@@ -41,7 +41,7 @@ async fn a_meter_is_given_what_prometheus_reads() {
         if metric.name() == "elasticjob.shards"
             && let AggregatedMetrics::F64(MetricData::Sum(sum)) = metric.data()
         {
-            ended = sum.data_points().map(|it| it.value()).sum();
+            ended = sum.data_points().map(SumDataPoint::value).sum();
         }
     }
     assert_eq!(ended, 2.0);

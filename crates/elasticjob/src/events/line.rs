@@ -149,7 +149,7 @@ fn event(fields: &Fields<'_>) -> Result<Event, LineError> {
         "config-refused" => Event::ConfigRefused { error: fields.text("error")? },
         "round-started" => Event::RoundStarted {
             task_id: fields.text("taskId")?,
-            source: fields.named("source", SOURCES, |it| it.name())?,
+            source: fields.named("source", SOURCES, Source::name)?,
             nominal: fields.time("nominal")?,
             items: fields.items()?,
             merged: fields.number("merged")?,
@@ -167,7 +167,7 @@ fn event(fields: &Fields<'_>) -> Result<Event, LineError> {
         "skipped" => Event::Skipped {
             nominal: fields.time("nominal")?,
             items: fields.items()?,
-            why: fields.named("why", Skip::ALL, |it| it.name())?,
+            why: fields.named("why", Skip::ALL, Skip::name)?,
         },
         "crashed" => Event::Crashed { items: fields.items()? },
         "took-over" => Event::TookOver { item: fields.number("item")? },

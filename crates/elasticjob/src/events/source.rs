@@ -74,6 +74,37 @@ pub struct HistoryError {
     pub error: io::Error,
 }
 
+/// What several histories say of a job in that time, the oldest first, and what two of them say, once.
+///
+/// ```
+/// use elasticjob::events::{EventLog, History, Span, gather};
+/// use jiff::Timestamp;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let histories: [Box<dyn History>; 2] = [Box::new(EventLog::default()), Box::new(EventLog::default())];
+/// let span = Span { from: Timestamp::UNIX_EPOCH, to: Timestamp::now() };
+/// assert!(gather(&histories, "nightly", span).await.unwrap().is_empty());
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// The first history that cannot be read.
+pub async fn gather(
+    histories: &[Box<dyn History>],
+    job: &str,
+    span: Span,
+) -> Result<Vec<Past>, HistoryError> {
+    let mut all: Vec<Past> = Vec::new();
+    for history in histories {
+        all.extend(history.past(job, span).await?);
+    }
+    // By instance, too, so that what was told twice stands side by side.
+    all.sort_by(|a, b| (a.at, &a.instance).cmp(&(b.at, &b.instance)));
+    all.dedup();
+    Ok(all)
+}
+
 fn chosen(records: Vec<Record>, job: &str, span: Span) -> Vec<Past> {
     records.into_iter().filter(|it| &*it.job == job && span.contains(it.at)).map(Past::from).collect()
 }

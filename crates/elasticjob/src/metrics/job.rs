@@ -50,8 +50,7 @@ impl Metrics {
                 self.set(Metric::Leads, job, 0.0);
                 self.set(Metric::NextFire, job, 0.0);
             }
-            // The rest is not counted.
-            _ => {}
+            Event::RoundFinished { .. } => {} // Its items have been counted.
         }
     }
 
