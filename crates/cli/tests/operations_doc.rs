@@ -85,7 +85,9 @@ fn fleet(name: &str) -> Store {
 /// What the two workers kept of a night: one lost the registry for a while, the other one died.
 fn events() -> String {
     let line = |time: &str, instance: &str, rest: &str| {
-        format!("{{\"at\":\"2026-11-15T{time}Z\",\"job\":\"settle-orders\",\"instance\":\"{instance}\",{rest}}}\n")
+        format!(
+            "{{\"at\":\"2026-11-15T{time}Z\",\"job\":\"settle-orders\",\"instance\":\"{instance}\",{rest}}}\n"
+        )
     };
     let began = |task: &str, source: &str, items: &str| {
         format!(r#""event":"round-started","taskId":"{task}",{source},"items":{items},"merged":0"#)
