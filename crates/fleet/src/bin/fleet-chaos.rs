@@ -18,6 +18,9 @@ struct Arguments {
     /// How many worker processes.
     #[arg(long, default_value_t = 4)]
     workers: usize,
+    /// Plant this bug into the workers, which must have been built with the feature `mutants`.
+    #[arg(long)]
+    mutant: Option<String>,
     /// Judge this log, which an earlier run kept, instead.
     #[arg(long)]
     judge: Option<PathBuf>,
@@ -44,7 +47,8 @@ async fn run(arguments: &Arguments) -> std::io::Result<bool> {
     let program = std::env::current_exe()?.with_file_name("fleet-worker");
     let home = Path::new("target/chaos").join(format!("seed-{seed}"));
     println!("{workers} workers, {seconds} seconds, seed {seed}");
-    let report = chaos::run(&Options { seed, seconds, workers, program, home: home.clone() }).await?;
+    let mutant = arguments.mutant.clone();
+    let report = chaos::run(&Options { seed, seconds, workers, program, mutant, home: home.clone() }).await?;
     let good = say(&report);
     if good {
         std::fs::remove_dir_all(home)?;

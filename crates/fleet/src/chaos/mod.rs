@@ -39,6 +39,8 @@ pub struct Options {
     pub workers: usize,
     /// The worker's program.
     pub program: PathBuf,
+    /// A bug to plant into the workers.
+    pub mutant: Option<String>,
     /// Where the log and what workers say goes.
     pub home: PathBuf,
 }
