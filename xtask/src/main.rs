@@ -12,11 +12,12 @@ use sh::{cargo, cargo_env};
 
 const USAGE: &str = "usage: cargo xtask <command>
 
-  test      everything: verify, all tests, examples, ten thousand simulated clusters, a real one
+  test      everything: verify, all tests, examples, ten thousand simulated clusters, real ones, one with Java
   verify    formatting, lints, documentation, dependencies, tidiness; changes nothing
   fix       format, and apply what the lints suggest
   chaos     hurt real processes: --seconds N --seed S --workers N --mutant NAME | --judge LOG
   sim       simulate clusters: --seeds N --first S | --reproduce SEED | --mutants | --report FILE
+  interop   fleets of Java and Rust processes; needs a JDK 17 and Maven, or apt-get to install them
   hello     run examples/hello.yaml";
 
 /// Seeds that every change is tried with.
@@ -31,6 +32,7 @@ fn main() -> Result<()> {
         Some("fix") => fix(),
         Some("chaos") => chaos(&rest),
         Some("sim") => sim(&rest),
+        Some("interop") => interop(),
         Some("hello") => cargo(&["run", "--package", "elasticjob-cli", "--", "run", "examples/hello.yaml"]),
         Some(unknown) => bail!("unknown command `{unknown}`\n\n{USAGE}"),
         None => {
@@ -47,8 +49,15 @@ fn test() -> Result<()> {
     for example in ["failover", "dataflow"] {
         cargo(&["run", "--quiet", "--package", "elasticjob", "--example", example])?;
     }
+    interop()?;
     sim(&["--seeds", SEEDS])?;
     chaos(&["--seconds", "110"])
+}
+
+/// Mostly they wait, for sessions to end and schedules to fire, so many may do so at a time.
+fn interop() -> Result<()> {
+    let tests = ["test", "--package", "elasticjob-fleet", "--test", "interop"];
+    cargo(&[&tests[..], &["--", "--ignored", "--test-threads=8"]].concat())
 }
 
 fn verify() -> Result<()> {

@@ -37,7 +37,8 @@ pub struct FleetJob {
     pub monitor: bool,
     /// This configuration replaces that of the registry.
     pub overwrite: bool,
-    /// How many items run at a time in one process.
+    /// How many items run at a time in one process; 0 leaves it to the library, and the document without a word
+    /// about it, as Java 3.0.4 needs it.
     pub pool: usize,
     /// How long an item takes, in milliseconds; half of that more for odd items.
     pub work: u64,
@@ -152,7 +153,7 @@ impl FleetJob {
             .misfire(self.misfire)
             .monitor_execution(self.monitor)
             .overwrite(self.overwrite)
-            .pool(Pool::Size(self.pool))
+            .pool(if self.pool == 0 { Pool::Cpu } else { Pool::Size(self.pool) })
             .parameter(&self.parameter);
         if let Some(cron) = &self.cron {
             job = job.cron(cron);

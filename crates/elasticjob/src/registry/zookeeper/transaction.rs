@@ -227,7 +227,7 @@ fn outcome(steps: &[Step], results: &[Done], context: Context) -> Vec<(String, L
         let ephemeral = matches!(mode, Mode::Ephemeral | Mode::EphemeralSequential);
         let created = u64::try_from(context.zxid).ok();
         let Some((modified, created)) = time.zip(created) else { return Left::Unread };
-        let stat = Stat { created, version: 0, modified, ephemeral };
+        let stat = Stat { created, written: created, version: 0, modified, ephemeral };
         Left::Node(Node { data: data.to_owned(), stat, owner: if ephemeral { context.session } else { 0 } })
     };
     let mut last: HashMap<&str, usize> = HashMap::new();
@@ -345,11 +345,11 @@ mod tests {
             Transaction::new("/n", "/j", vec![create("/a"), set, Op::Delete { path: "/b".into() }]);
         let (attempt, _) = sent(&mut transaction, &["/n", "/n/j"]);
         let context = Context { zxid: 9, session: 1, error: 0 };
-        let stat = Stat { created: 3, version: 3, modified: time, ephemeral: false };
+        let stat = Stat { created: 3, written: 6, version: 3, modified: time, ephemeral: false };
         let made = Done::Created { path: "/n/j/a".into(), stat: None };
         let results = [made.clone(), Done::Set { stat, owner: 0 }, Done::Nothing];
         let node = |data: &str, stat| Left::Node(Node { data: data.into(), stat, owner: 0 });
-        let created = Stat { created: 9, version: 0, modified: time, ephemeral: false };
+        let created = Stat { created: 9, written: 9, version: 0, modified: time, ephemeral: false };
         let nodes = [("/n/j/a", node("x", created)), ("/n/j/c", node("1", stat)), ("/n/j/b", Left::Gone)];
         let nodes = nodes.map(|(path, left)| (path.to_owned(), left));
         assert_eq!(transaction.read(&attempt, context, &results), Meaning::Done(nodes.to_vec()));

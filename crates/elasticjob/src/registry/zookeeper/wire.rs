@@ -435,7 +435,7 @@ pub(super) struct Node {
 
 pub(super) fn read_stat(reader: &mut Reader<'_>) -> Result<(Stat, i64), Malformed> {
     let created = reader.long()?;
-    let _modified_by = reader.long()?;
+    let written = reader.long()?;
     let _created_at = reader.long()?;
     let modified_ms = reader.long()?;
     let version = reader.int()?;
@@ -447,6 +447,7 @@ pub(super) fn read_stat(reader: &mut Reader<'_>) -> Result<(Stat, i64), Malforme
     let owner = if is_marker { 0 } else { owner };
     let stat = Stat {
         created: u64::try_from(created).map_err(|_| Malformed)?,
+        written: u64::try_from(written).map_err(|_| Malformed)?,
         version: version.cast_unsigned(),
         modified: Timestamp::from_millisecond(modified_ms).map_err(|_| Malformed)?,
         ephemeral: owner != 0,
@@ -545,7 +546,7 @@ mod tests {
     fn what_is_cut_short_or_nonsense_is_malformed_and_no_more() {
         let mut answer = Packet::bare();
         answer.int(15).bool(false).int(0).string("/a");
-        for value in [5, 5, 100, 200] {
+        for value in [5, 6, 100, 200] {
             answer.long(value);
         }
         answer.int(3).int(0).int(0).long(0).int(0).int(0).long(5).int(-1).bool(true).int(-1);
@@ -553,6 +554,7 @@ mod tests {
         let read = |bytes: &[u8]| read_multi(Reader::new(bytes));
         let stat = Stat {
             created: 5,
+            written: 6,
             version: 3,
             modified: Timestamp::from_millisecond(200).expect("a time"),
             ephemeral: false,
