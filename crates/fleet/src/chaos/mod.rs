@@ -69,10 +69,10 @@ pub struct Report {
 pub fn jobs() -> Vec<FleetJob> {
     let job = |text: &str| text.parse().unwrap_or_else(|error| panic!("`{text}`: {error}"));
     vec![
-        job("name=everything;cron=0/5 * * * * ?;count=5;failover=true;work=400;long-every=23;parameter=p"),
+        job("name=everything;cron=0/5 * * * * ?;count=5;failover=true;work=1200;long-every=23;parameter=p"),
         job("name=plain;cron=0/6 * * * * ?;count=3;misfire=false;work=250;deaf=300"),
         job("name=unmonitored;cron=3/6 * * * * ?;count=4;monitor=false;work=200"),
-        job("name=asked;count=2;failover=true;work=300"),
+        job("name=asked;count=2;failover=true;work=700"),
     ]
 }
 
