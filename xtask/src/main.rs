@@ -51,7 +51,7 @@ fn test() -> Result<()> {
     }
     interop()?;
     sim(&["--seeds", SEEDS])?;
-    chaos(&["--seconds", "110"])
+    chaos(&["--seconds", "120"])
 }
 
 /// Mostly they wait, for sessions to end and schedules to fire, so many may do so at a time.

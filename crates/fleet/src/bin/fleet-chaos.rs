@@ -9,8 +9,8 @@ use elasticjob_fleet::chaos::{self, Options, Report};
 /// Real worker processes on a three-node ensemble, hurt for a while by a plan that a seed decides.
 #[derive(Parser)]
 struct Arguments {
-    /// How long, in seconds: storms of at most 70 seconds, with 70 seconds of calm after each.
-    #[arg(long, default_value_t = 110)]
+    /// How long, in seconds: storms of at most 80 seconds, with 80 seconds of calm after each.
+    #[arg(long, default_value_t = 120)]
     seconds: u64,
     /// Decides everything that goes wrong.
     #[arg(long, default_value_t = 1)]
@@ -54,7 +54,8 @@ async fn run(arguments: &Arguments) -> std::io::Result<bool> {
         std::fs::remove_dir_all(home)?;
     } else {
         println!("the log is {}/log.jsonl", home.display());
-        println!("again: cargo xtask chaos --seconds {seconds} --seed {seed} --workers {workers}");
+        let bug = arguments.mutant.as_ref().map_or(String::new(), |it| format!(" --mutant {it}"));
+        println!("again: cargo xtask chaos --seconds {seconds} --seed {seed} --workers {workers}{bug}");
     }
     Ok(good)
 }
