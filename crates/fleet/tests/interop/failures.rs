@@ -168,6 +168,61 @@ async fn items_of_the_dead_are_taken_over_from_java_and_from_rust() {
     drop(j2);
 }
 
+/// All survivors see the crash, each in its own way. The item runs once more, not once for each of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a JDK and Maven: cargo xtask interop"]
+async fn among_several_survivors_one_takes_over() {
+    let world = World::new("survivors").await;
+    let job = FleetJob { count: 8, ..on_request("orders") };
+    let ops = world.ops().await;
+    let mut members = vec![world.java_ready("j1", 1, &[&job]).await];
+    members.push(world.rust("r1", &[&job]));
+    world.ready(&members[1]).await;
+    members.push(world.java_ready("j2", 2, &[&job]).await);
+    members.push(world.rust("r2", &[&job]));
+    world.ready(&members[3]).await;
+    // First a Java process dies and then a Rust process, each with a survivor of either kind.
+    while members.len() > 2 {
+        let count = members.len();
+        world
+            .tree("orders", "all are there, and at rest", |it| {
+                let at_rest =
+                    it.shards.iter().all(|it| it.running.is_none() && it.failover.is_none() && !it.crashed);
+                it.instances.len() == count && at_rest
+            })
+            .await;
+        let asked = now();
+        ops.trigger("orders", None).await.unwrap();
+        let all_begun = |lines: &[Line]| check::uncovered(lines, "orders", 8, asked, u64::MAX).is_empty();
+        world.until("all items run", all_begun).await;
+        let dead = members.remove(0);
+        dead.kill();
+        let killed = now();
+        let runs = runs_of(&world.log.lines(), &dead.name, asked);
+        let lost: Vec<u32> = runs.iter().filter(|it| it.ended.is_none()).map(|it| it.start.item).collect();
+        assert!(!lost.is_empty(), "{} was at work\n{}", dead.name, world.story().await);
+        let again = |lines: &[Line]| {
+            let runs = check::runs(lines).into_iter().filter(|it| it.started > killed && it.ended.is_some());
+            let mut items: Vec<u32> = runs.map(|it| it.start.item).collect();
+            items.sort_unstable();
+            items
+        };
+        let wanted = {
+            let mut lost = lost.clone();
+            lost.sort_unstable();
+            lost
+        };
+        world.until(&format!("{lost:?} have run again"), |lines| again(lines).len() >= wanted.len()).await;
+        world
+            .tree("orders", "no marks are left", |it| {
+                it.shards.iter().all(|it| it.running.is_none() && it.failover.is_none() && !it.crashed)
+            })
+            .await;
+        assert_eq!(again(&world.log.lines()), wanted, "{}", world.story().await);
+    }
+    world.sound().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a JDK and Maven: cargo xtask interop"]
 async fn a_fire_that_java_missed_is_made_up_for_by_rust() {
