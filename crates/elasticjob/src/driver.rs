@@ -27,6 +27,8 @@ use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Status {
     pub(crate) phase: Phase,
+    /// It is registered, in a session that stands.
+    pub(crate) stands: bool,
     /// What its clock goes by.
     pub(crate) schedule: Option<Schedule>,
 }
@@ -65,6 +67,8 @@ pub(crate) struct Driver {
     leave: watch::Receiver<Option<Duration>>,
     recorder: Recorder,
     status: watch::Sender<Status>,
+    /// The id that we had last.
+    me: Arc<str>,
 }
 
 /// The session that a transaction was sent in, its concern, and what became of it.
@@ -116,6 +120,7 @@ impl Driver {
             leave: parts.leave,
             recorder: parts.recorder,
             status: parts.status,
+            me: "".into(),
         }
     }
 
@@ -307,7 +312,17 @@ impl Driver {
         if refocus {
             self.refocus();
         }
-        effects.into_iter().fold(None, |ended, effect| ended.or(self.perform(effect, now)))
+        let ended = effects.into_iter().fold(None, |ended, effect| ended.or(self.perform(effect, now)));
+        self.tell_standing();
+        ended
+    }
+
+    fn tell_standing(&self) {
+        let stands = self.coordinator.stands();
+        let told = self.status.send_if_modified(|it| std::mem::replace(&mut it.stands, stands) != stands);
+        if told {
+            self.recorder.stands(&self.job, stands);
+        }
     }
 
     fn perform(&mut self, effect: Effect, now: Now) -> Option<StopReason> {
@@ -349,10 +364,13 @@ impl Driver {
     fn record(&mut self, event: Event, now: Now) {
         if matches!(event, Event::Registered { .. } | Event::ConfigChanged) {
             let schedule = self.coordinator.plan().and_then(|plan| plan.schedule.clone());
-            self.status.send_replace(Status { phase: Phase::Registered, schedule });
+            self.status.send_modify(|it| (it.phase, it.schedule) = (Phase::Registered, schedule));
         }
-        let next_fire = self.coordinator.next_fire();
-        self.recorder.record(Record { at: now.wall, job: self.job.clone(), event, next_fire });
+        if let Some(connection) = &self.connection {
+            self.me = connection.id.clone();
+        }
+        let (job, instance, next_fire) = (self.job.clone(), self.me.clone(), self.coordinator.next_fire());
+        self.recorder.record(Record { at: now.wall, job, instance, event, next_fire });
     }
 }
 

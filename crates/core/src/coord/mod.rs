@@ -232,7 +232,8 @@ impl Coordinator {
         let patience = self
             .waiting_since
             .filter(|_| self.connected && !on(Mutant::NoPatience))
-            .map(|since| since + PATIENCE);
+            .map(|since| since + PATIENCE)
+            .filter(|at| *at > self.now.mono);
         let reconcile = self.reconcile_at.filter(|_| self.connected);
         let mono = [cancel, retry, patience, reconcile].into_iter().flatten().min();
         Wakeup { wall: self.next_fire.filter(|_| self.leaving.is_none()), mono }
@@ -544,6 +545,7 @@ impl Coordinator {
         let order_item = |&item: &u32| OrderItem {
             item,
             parameter: plan.parameters.get(&item).cloned(),
+            trigger_parameter: round.parameters.get(&item).cloned(),
             token: token(item),
         };
         Order {
@@ -565,10 +567,14 @@ impl Coordinator {
     fn look_at_patience(&mut self) {
         let Some(at) = self.standpoint() else { return };
         let gave_up: BTreeSet<u32> = at.gave_up.iter().copied().filter(|item| at.is_busy(*item)).collect();
+        let reshards = at.leads() && at.view.necessary;
         self.gave_up = gave_up;
+        // Patience is for the whole of a new assignment: when an item that was given up ends after all, others may
+        // be in the way.
+        self.waiting_since = self.waiting_since.filter(|_| reshards);
         let mut busy = self.in_the_way();
         if busy.is_empty() {
-            self.waiting_since = None;
+            self.waiting_since = self.waiting_since.filter(|_| !on(Mutant::WaitAgain));
             return;
         }
         let since = *self.waiting_since.get_or_insert(self.now.mono);
@@ -581,7 +587,8 @@ impl Coordinator {
             self.gave_up.extend(busy);
             busy = if on(Mutant::WaitForEach) { BTreeSet::new() } else { self.in_the_way() };
         }
-        self.waiting_since = None;
+        self.waiting_since =
+            self.waiting_since.filter(|_| !on(Mutant::WaitAgain) && !on(Mutant::WaitForEach));
     }
 
     /// As leader: items that run and would have to move.
@@ -714,6 +721,11 @@ impl Coordinator {
     /// The configuration in force.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
+    }
+
+    /// Whether we are registered, in a session that stands.
+    pub fn stands(&self) -> bool {
+        self.connected && !self.stopped && self.view.is_alive(&self.me)
     }
 
     /// Whether it has ended.

@@ -117,6 +117,13 @@ impl<'a> Standpoint<'a> {
         (since(self.now.wall, at) <= CLOCK_TRUST).then_some(at)
     }
 
+    /// The fire that a mark was left for, if it is known, the schedule still has it, and no absurd clock wrote it.
+    pub(super) fn noted(&self, state: &Item) -> Option<Timestamp> {
+        let believed =
+            |at: &Timestamp| since(self.now.wall, *at) <= CLOCK_TRUST || on(Mutant::BelieveFarMark);
+        state.missed.filter(believed).filter(|it| self.is_fire(*it))
+    }
+
     /// The schedule that stands fires then.
     pub(super) fn is_fire(&self, at: Timestamp) -> bool {
         let before = at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(at);
@@ -134,6 +141,6 @@ impl<'a> Standpoint<'a> {
     }
 
     pub(super) fn place_in_line(&self, latch: Latch) -> Option<&'a String> {
-        self.view.place_in_line(latch, &self.ticket())
+        self.view.place_in_line(latch, self.me)
     }
 }
