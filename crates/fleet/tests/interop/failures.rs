@@ -1,11 +1,12 @@
 //! Processes that die or stand still, and what others do for them.
 
+use elasticjob::ops::{JobDetail, Part};
 use elasticjob_fleet::check;
 use elasticjob_fleet::job::FleetJob;
 use elasticjob_fleet::line::{Why, now};
 use elasticjob_fleet::{Line, What};
 
-use crate::world::{World, job};
+use crate::world::{World, java_host, job};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a JDK and Maven: cargo xtask interop"]
@@ -166,6 +167,45 @@ async fn items_of_the_dead_are_taken_over_from_java_and_from_rust() {
     assert_eq!(of_second, 2, "once by each\n{}", world.story().await);
     world.sound().await;
     drop(j2);
+}
+
+/// Java forgets the marks of a process whose host was disabled when it died, and its leader waits for them for ever
+/// (D2). The way out is to let Rust lead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a JDK and Maven: cargo xtask interop"]
+async fn a_java_leader_that_waits_for_the_dead_is_relieved_by_rust() {
+    let world = World::new("orphans").await;
+    let job = FleetJob { failover: true, work: 1500, ..job("orders", 4) };
+    let j1 = world.java_ready("j1", 1, &[&job]).await;
+    let j2 = world.java_ready("j2", 2, &[&job]).await;
+    world.settles(&job, &["j1", "j2"]).await;
+    world.leads("orders", "j1").await;
+    let ops = world.ops().await;
+    let (host, dead) = (Part::Server(java_host(2)), world.instance("j2"));
+    let from = now();
+    world.until("j2 is at work", |lines| !runs_of(lines, "j2", from).is_empty()).await;
+    ops.disable("orders", &host).await.unwrap();
+    j2.kill();
+    let is_forgotten = |it: &JobDetail| {
+        let marked = it.shards.iter().any(|it| it.running.as_ref() == Some(&dead));
+        it.resharding && marked && it.instances.len() == 1
+    };
+    world.tree("orders", "the dead one's mark is waited for", is_forgotten).await;
+    let r1 = world.rust("r1", &[&job]);
+    world.ready(&r1).await;
+    let found = ops.check(Some("orders")).await.unwrap();
+    assert!(found.iter().any(|it| it.what.contains("which is gone")), "{found:#?}");
+
+    ops.disable("orders", &Part::Server(java_host(1))).await.unwrap();
+    world.settles(&job, &["r1"]).await;
+    ops.enable("orders", &Part::Server(java_host(1))).await.unwrap();
+    // It replays what it missed while it waited, and then all is as it should be.
+    world.settles(&job, &["j1", "r1"]).await;
+    let first = world.settles(&job, &["j1", "r1"]).await;
+    let last = world.settles(&job, &["j1", "r1"]).await;
+    world.exactly_once(&job, first, last).await;
+    world.sound().await;
+    drop(j1);
 }
 
 /// All survivors see the crash, each in its own way. The item runs once more, not once for each of them.

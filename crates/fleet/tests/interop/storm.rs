@@ -10,7 +10,7 @@ use elasticjob_fleet::line::now;
 use crate::world::{Member, World, job};
 
 /// How many things happen, and how far apart, in milliseconds.
-const DEEDS: u32 = 14;
+const DEEDS: u32 = 10;
 const APART: (u64, u64) = (700, 3200);
 
 /// Numbers that the seed decides.
@@ -64,8 +64,8 @@ impl Storm<'_> {
     }
 }
 
-async fn weathers(seed: u64, failover: bool) {
-    let world = World::new(&format!("storm-{seed}")).await;
+async fn weathers(name: &str, seed: u64, failover: bool) {
+    let world = World::new(name).await;
     let job = FleetJob { failover, work: 1000, ..job("orders", 6) };
     let mut storm = Storm { world: &world, job, dice: Dice(seed), members: Vec::new(), started: 0 };
     storm.start(true);
@@ -92,9 +92,19 @@ async fn weathers(seed: u64, failover: bool) {
     world.sound().await;
 }
 
+/// Another seed can be tried with `INTEROP_SEED`.
+fn seed() -> u64 {
+    std::env::var("INTEROP_SEED").map_or(1, |it| it.parse().expect("INTEROP_SEED is a number"))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a JDK and Maven: cargo xtask interop"]
 async fn after_a_storm_everything_runs_again() {
-    let seed = std::env::var("SEED").ok().and_then(|it| it.parse().ok()).unwrap_or(1);
-    weathers(seed, false).await;
+    weathers("storm", seed(), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a JDK and Maven: cargo xtask interop"]
+async fn after_a_storm_with_failover_everything_runs_again() {
+    weathers("storm-with-failover", seed() + 100, true).await;
 }
