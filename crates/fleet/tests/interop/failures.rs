@@ -175,7 +175,8 @@ async fn items_of_the_dead_are_taken_over_from_java_and_from_rust() {
 #[ignore = "needs a JDK and Maven: cargo xtask interop"]
 async fn a_java_leader_that_waits_for_the_dead_is_relieved_by_rust() {
     let world = World::new("orphans").await;
-    let job = FleetJob { failover: true, work: 1500, ..job("orders", 4) };
+    // Without misfire: Java would make up for what it missed in its wait, some time later.
+    let job = FleetJob { failover: true, misfire: false, work: 1500, ..job("orders", 4) };
     let j1 = world.java_ready("j1", 1, &[&job]).await;
     let j2 = world.java_ready("j2", 2, &[&job]).await;
     world.settles(&job, &["j1", "j2"]).await;
@@ -199,8 +200,6 @@ async fn a_java_leader_that_waits_for_the_dead_is_relieved_by_rust() {
     ops.disable("orders", &Part::Server(java_host(1))).await.unwrap();
     world.settles(&job, &["r1"]).await;
     ops.enable("orders", &Part::Server(java_host(1))).await.unwrap();
-    // It replays what it missed while it waited, and then all is as it should be.
-    world.settles(&job, &["j1", "r1"]).await;
     let first = world.settles(&job, &["j1", "r1"]).await;
     let last = world.settles(&job, &["j1", "r1"]).await;
     world.exactly_once(&job, first, last).await;
