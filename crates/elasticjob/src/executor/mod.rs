@@ -296,7 +296,9 @@ mod tests {
         });
         let job = job.pool(crate::Pool::Single);
         let mut executor = Executor::new("j".into(), job.work, Duration::ZERO);
-        let items = (0..3).map(|item| OrderItem { item, parameter: None, token: 1 }).collect();
+        let items = (0..3)
+            .map(|item| OrderItem { item, parameter: None, trigger_parameter: None, token: 1 })
+            .collect();
         let order = Order {
             round: 1,
             task_id: "t".into(),
