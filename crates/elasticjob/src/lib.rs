@@ -27,7 +27,9 @@ mod clock;
 mod driver;
 mod error;
 mod executor;
+mod extensions;
 pub mod file;
+mod handler;
 pub mod host;
 mod job;
 mod link;
@@ -43,7 +45,11 @@ pub use elasticjob_core::spec::{JobSpec, SpecError};
 pub use elasticjob_core::strategy::Strategy;
 pub use error::Error;
 pub use executor::TypeError;
-pub use job::{DataflowJob, EachJob, Job, JobError, PartlyFailed, Pool, Processed, Shard, SimpleJob};
+pub use extensions::Extensions;
+pub use handler::{ErrorHandler, Failure, FailureKind, HandlerCounts, Report, Thrown};
+pub use job::{
+    DataflowJob, EachJob, Job, JobError, JobType, PartlyFailed, Pool, Processed, Shard, SimpleJob,
+};
 pub use ops::{Ops, OpsError};
 pub use recorder::{Record, Recorded, Records};
 pub use worker::{JobState, RegistryAt, RunningWorker, Worker, until_asked_to_end};

@@ -30,6 +30,10 @@ pub(crate) fn read(path: &Path) -> Result<Worker, Error> {
         match job.work {
             FileWork::Http => worker.jobs.push(Job::from_spec(job.spec, job::http::CLASS, Work::Http)),
             FileWork::Script => worker.jobs.push(Job::from_spec(job.spec, SCRIPT_CLASS, Work::Script)),
+            FileWork::Typed => {
+                let name = job.job_type.unwrap_or_default();
+                worker.jobs.push(Job::from_spec(job.spec, &name, Work::Named(name.clone())));
+            }
             FileWork::Code => unbound.specs.push(job.spec),
         }
     }

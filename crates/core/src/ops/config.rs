@@ -82,6 +82,7 @@ pub fn update(
     }
     let before = JobSpec::from_yaml(&current.text).ok();
     refuse_new_keys(before.as_ref(), &spec)?;
+    spec.check_secrets(before.as_ref()).map_err(Refusal::NewConfig)?;
     Ok(replace(&current, before.as_ref(), &spec, now, zone))
 }
 
