@@ -558,3 +558,24 @@ fn a_check_finds_what_is_stuck_and_leaves_the_healthy_alone() {
     "#]],
     );
 }
+
+#[test]
+fn a_secret_in_clear_is_not_written_and_one_that_is_there_is_noted() {
+    let mut job = Job::at_work().settled(["01:10:00"; 4]).at("01:12:00");
+    let write = |job: &Job, from: &str, to: &str| {
+        let read = config::stored(&job.look()).unwrap();
+        config::update(&job.look(), &read, &read.text.replace(from, to), job.now, &Zone::UTC)
+    };
+    job.edit(|spec| drop(spec.props.insert("email.password".into(), "${SMTP}".into())));
+    let refusal = write(&job, "${SMTP}", "hunter2").unwrap_err().to_string();
+    assert!(refusal.contains("props email.password is a secret in clear"), "{refusal}");
+    // Java peers know no other way: what they wrote can stay when something else is changed.
+    job.edit(|spec| drop(spec.props.insert("email.password".into(), "hunter2".into())));
+    assert!(write(&job, "failover: false", "failover: true").is_ok());
+    check_health(
+        &job,
+        expect![[r#"
+        Note: props email.password is a secret in clear, which everybody who reads the registry could read: write ${NAME} for an environment variable of each host, or ${file:/path} for a file there
+    "#]],
+    );
+}

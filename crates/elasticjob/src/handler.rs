@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use crate::job::JobError;
 pub(crate) use builtin::{Known, builtins};
 pub use desk::{HandlerCounts, Thrown};
-pub(crate) use reporter::{Reporter, check, choose, write};
+pub(crate) use reporter::{Reporter, check, choose, tell_once, write};
 
 /// Something of a job failed.
 ///

@@ -15,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::executor::{self, Executor};
+use crate::extensions::Extensions;
+use crate::handler::{self, Failure};
 use crate::job::{Job, Shard};
 use crate::worker::Worker;
 
@@ -101,6 +103,29 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
         outcomes.insert(finished.item, finished.outcome);
     }
     Ok(outcomes)
+}
+
+/// Has all error handlers of a job tell a failure that did not happen, now and once, to see that they can: a mail
+/// that arrives is worth more than settings that look right. The handlers are those of `extensions`.
+///
+/// ```
+/// use elasticjob::{Extensions, Job, Report, Shard, testing};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), elasticjob::Error> {
+/// let ours = Extensions::new().error_handler("pager", async |report: Report| {
+///     assert_eq!(&*report.first().message, "only a test");
+///     Err("nobody is on call".into())
+/// });
+/// let job = Job::simple("settle", async |_: Shard| Ok(())).error_handlers(["pager"]);
+/// let error = testing::tell(&ours, &job, "only a test").await.unwrap_err();
+/// assert_eq!(error.to_string(), "job `settle`: error handler pager: nobody is on call");
+/// # Ok(()) }
+/// ```
+pub async fn tell(extensions: &Extensions, job: &Job, message: &str) -> Result<(), Error> {
+    handler::check(&job.spec, &extensions.handlers)?;
+    let (item, at) = (Some(0), Timestamp::now());
+    let failure = Failure { job: job.name().into(), item, run: None, at, message: message.into() };
+    handler::tell_once(&job.spec, &extensions.handlers, failure).await
 }
 
 /// Lets a worker's clock begin at `start` and follow tokio's, which a test can pause and move: a job that runs

@@ -246,7 +246,8 @@ impl Clerk {
 
     fn take_in(&mut self, Letter { route, failure }: Letter) {
         let now = Instant::now();
-        let key = (route.name.clone(), route.destination.clone());
+        // Names have no case.
+        let key = (route.name.to_uppercase().into(), route.destination.clone());
         let slot = self.slots.entry(key).or_insert_with(|| Slot {
             route: route.clone(),
             pile: Pile::default(),
@@ -349,9 +350,53 @@ async fn tell(route: Route, report: Report) -> Result<(), String> {
     }
 }
 
+/// Has a handler tell one failure, now.
+pub(super) async fn tell_one(route: Route, failure: Failure) -> Result<(), String> {
+    let mut pile = Pile::default();
+    pile.add(failure);
+    match pile.take(route.props.clone()) {
+        Some(report) => tell(route, report).await,
+        None => Ok(()),
+    }
+}
+
 async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn more_than_the_inbox_holds_are_counted() {
+        let (told, desk) = (Arc::new(Mutex::new(Vec::new())), Desk::open());
+        let tell = told.clone();
+        let handler = move |report: Report| {
+            tell.lock().unwrap().push((report.count(), report.others));
+            async { Ok(()) }
+        };
+        let route = Route {
+            name: "pager".into(),
+            handler: Arc::new(handler),
+            destination: "".into(),
+            props: Arc::default(),
+            interval: Duration::from_secs(60),
+            limit: Duration::from_secs(30),
+        };
+        let (count, room) = (3 * INBOX as u64, INBOX as u64);
+        for item in 0..3 * INBOX as u32 {
+            let (job, at, message) = ("j".into(), jiff::Timestamp::UNIX_EPOCH, "boom".into());
+            // The clerk has no chance to look meanwhile.
+            desk.inbox().put(route.clone(), Failure { job, item: Some(item), run: None, at, message });
+        }
+        assert_eq!(desk.counts().lost, count - room);
+        desk.close().await;
+        assert_eq!(*told.lock().unwrap(), [(count, count - room)]);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use elasticjob_core::spec::JobSpec;
 
 use super::builtin::{Known, OURS};
-use super::desk::{Inbox, Route};
+use super::desk::{self, Inbox, Route};
 use super::{Failure, text};
 use crate::error::Error;
 use crate::executor::{Props, TypeError};
@@ -86,6 +86,21 @@ pub(crate) fn check(spec: &JobSpec, known: &Named<Known>) -> Result<(), Error> {
     pace(Props(&spec.props)).map(drop).map_err(|error| Error::Type { job: job(), error })
 }
 
+/// Has each handler of a job tell one failure, and says which could not.
+pub(crate) async fn tell_once(spec: &JobSpec, known: &Named<Known>, failure: Failure) -> Result<(), Error> {
+    for channel in Current::read(spec, known).channels {
+        match channel {
+            Channel::Log | Channel::Throw | Channel::Unknown(_) => log(&failure),
+            Channel::Desk(route) => {
+                let (job, handler) = (spec.job_name.clone(), route.name.to_string());
+                let told = desk::tell_one(route, failure.clone()).await;
+                told.map_err(|error| Error::Handler { job, handler, error: error.into() })?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn pace(props: Props<'_>) -> Result<(Duration, Duration), TypeError> {
     let interval = props.duration(INTERVAL)?.unwrap_or(INTERVAL_DEFAULT);
     Ok((interval, props.duration(TIMEOUT)?.unwrap_or(TIMEOUT_DEFAULT)))
@@ -128,7 +143,7 @@ impl Reporter {
         let spec = spec.unwrap_or(&self.ours);
         let fits = |it: &Current| *it.props == spec.props && it.named == spec.job_error_handler_type;
         if !self.current.as_ref().is_some_and(fits) {
-            self.current = Some(self.read(spec));
+            self.current = Some(Current::read(spec, &self.known));
         }
         let current = self.current.as_ref().expect("it has just been read");
         for channel in &current.channels {
@@ -146,19 +161,21 @@ impl Reporter {
             }
         }
     }
+}
 
-    fn read(&self, spec: &JobSpec) -> Current {
+impl Current {
+    fn read(spec: &JobSpec, known: &Named<Known>) -> Current {
         let props = Arc::new(spec.props.clone());
         let (interval, limit) = pace(Props(&props)).unwrap_or_else(|error| {
             tracing::error!(job = spec.job_name, "{error}; it counts as not written");
             (INTERVAL_DEFAULT, TIMEOUT_DEFAULT)
         });
-        let channel = |name: &str| match self.known.find(name) {
+        let channel = |name: &str| match known.find(name) {
             Some(Known::Ignore) => None,
             Some(Known::Log) => Some(Channel::Log),
             Some(Known::Throw) => Some(Channel::Throw),
             Some(Known::Told(handler)) => Some(Channel::Desk(Route {
-                name: name.to_uppercase().into(),
+                name: name.into(),
                 destination: handler.destination(&props).into(),
                 handler: handler.clone(),
                 props: props.clone(),
