@@ -275,6 +275,23 @@ fn an_edit_keeps_what_others_wrote_and_says_what_it_will_cause() {
 }
 
 #[test]
+fn a_strategy_that_only_some_may_know_is_pointed_out() {
+    let job = Job::at_work();
+    let read = config::stored(&job.look()).unwrap();
+    let told = |name: &str| {
+        let text = format!("{}jobShardingStrategyType: {name}\n", read.text);
+        config::update(&job.look(), &read, &text, job.now, &Zone::UTC).unwrap().done.consequences
+    };
+    assert_eq!(told("odevity"), [""; 0]);
+    assert_eq!(
+        told("by-rack"),
+        [
+            "instances that do not know the strategy `by-rack` refuse the change, and go on with what they have"
+        ]
+    );
+}
+
+#[test]
 fn settings_that_cannot_be_read_can_be_put_right() {
     let mut job = Job::at_work();
     let good = config::stored(&job.look()).unwrap().text;

@@ -7,6 +7,9 @@
 mod desk;
 #[path = "handlers/extend.rs"]
 mod extend;
+#[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/extend.rs"]
+mod extend_example;
 #[cfg(feature = "http")]
 #[path = "handlers/hook.rs"]
 mod hook;

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use elasticjob::{Extensions, Job, JobError, JobType, Outcome, Report, Shard, Strategy, Worker, registry};
+use elasticjob::{
+    Event, Extensions, Job, JobError, JobType, Ops, Outcome, Report, Shard, Strategy, Worker, registry,
+    testing,
+};
 
-use super::{failing, items_finished, next, post};
+use super::{extend_example, failing, items_finished, next, post, until};
 
 struct Sql;
 
@@ -71,6 +75,17 @@ async fn a_file_can_use_all_that_a_program_adds() {
 }
 
 #[tokio::test]
+async fn the_example_runs() {
+    let (pager, mut reports) = post();
+    let run = extend_example::run(Extensions::new().error_handler("pager", pager));
+    assert_eq!(run.await.unwrap(), [2]);
+    let report = next(&mut reports).await;
+    assert_eq!(report.props["pager.team"], "data");
+    assert_eq!(&*report.first().message, "partition 2 is read-only");
+    assert!(reports.recv().await.is_none());
+}
+
+#[tokio::test]
 async fn a_name_that_nobody_added_is_said_at_the_start() {
     let worker = || Worker::new("embedded://");
     assert_eq!(
@@ -132,6 +147,48 @@ async fn an_instance_that_does_not_know_the_strategy_does_not_hand_out_shards_by
     knows.trigger("racks").await.unwrap();
     assert_eq!(items_finished(&mut records, 4).await.len(), 4);
     knows.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_change_to_a_strategy_that_is_unknown_here_changes_nothing_here() {
+    let registry = registry::open("embedded://").unwrap();
+    let worker = Worker::new(registry.clone()).job(failing("racks").shards(4)).start().await.unwrap();
+    let mut records = worker.records();
+    let ops = Ops::connect(registry).await.unwrap();
+    let read = ops.config("racks").await.unwrap();
+    let text = format!("{}jobShardingStrategyType: by-rack\n", read.text);
+    ops.update_config("racks", &read, &text).await.unwrap();
+    let refused = until(&mut records, |event| match event {
+        Event::ConfigRefused { error } => Some(error.clone()),
+        _ => None,
+    });
+    assert!(refused.await.starts_with("jobShardingStrategyType `by-rack` is unknown: write "));
+    worker.trigger("racks").await.unwrap();
+    assert_eq!(items_finished(&mut records, 4).await.len(), 4);
+    worker.shutdown().await;
+}
+
+#[test]
+fn strategies_can_be_checked() {
+    struct Fickle(AtomicU32);
+    impl Strategy for Fickle {
+        fn assign(&self, instances: &[&str], _: &str, total: u32) -> Vec<Vec<u32>> {
+            let mut all = vec![Vec::new(); instances.len()];
+            let turn = self.0.fetch_add(1, Ordering::SeqCst) as usize % instances.len();
+            all[turn].extend(0..total);
+            all
+        }
+    }
+    struct Generous;
+    impl Strategy for Generous {
+        fn assign(&self, instances: &[&str], _: &str, total: u32) -> Vec<Vec<u32>> {
+            vec![(0..total).collect(); instances.len()]
+        }
+    }
+    let said = |strategy: &dyn Strategy| testing::check_strategy(strategy).unwrap_err();
+    assert_eq!(testing::check_strategy(&AllOnLast), Ok(()));
+    assert_eq!(said(&Fickle(AtomicU32::new(0))), "2 instances, 1 item: two answers to one question");
+    assert_eq!(said(&Generous), "2 instances, 1 item: item 0 goes to 2 instances");
 }
 
 #[tokio::test]
