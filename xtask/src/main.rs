@@ -42,8 +42,8 @@ fn test() -> Result<()> {
     verify()?;
     cargo(&["test", "--workspace", "--all-features", "--all-targets", "--no-fail-fast"])?;
     cargo(&["test", "--workspace", "--all-features", "--doc"])?;
-    for example in ["failover", "dataflow", "extend"] {
-        cargo(&["run", "--quiet", "--package", "elasticjob", "--example", example])?;
+    for example in ["failover", "dataflow", "extend", "attribute"] {
+        cargo(&["run", "--quiet", "--package", "elasticjob", "--features", "macros", "--example", example])?;
     }
     sim(&["--seeds", SEEDS])
 }

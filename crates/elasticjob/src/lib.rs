@@ -43,6 +43,8 @@ mod worker;
 pub use elasticjob_core::event::{Event, Outcome, Skip, Source, StopReason};
 pub use elasticjob_core::spec::{JobSpec, SpecError};
 pub use elasticjob_core::strategy::Strategy;
+#[cfg(feature = "macros")]
+pub use elasticjob_macros::job;
 pub use error::Error;
 pub use executor::TypeError;
 pub use extensions::Extensions;

@@ -3,6 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[cfg(feature = "macros")]
+#[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/attribute.rs"]
+mod attribute_example;
 #[path = "handlers/desk.rs"]
 mod desk;
 #[path = "handlers/extend.rs"]

@@ -85,6 +85,12 @@ async fn the_example_runs() {
     assert!(reports.recv().await.is_none());
 }
 
+#[cfg(feature = "macros")]
+#[tokio::test]
+async fn the_example_of_the_attribute_runs() {
+    assert_eq!(super::attribute_example::run().await.unwrap(), 3);
+}
+
 #[tokio::test]
 async fn a_name_that_nobody_added_is_said_at_the_start() {
     let worker = || Worker::new("embedded://");
