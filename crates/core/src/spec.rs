@@ -16,6 +16,9 @@ pub use instance::InstanceDoc;
 /// The largest number of items a job may have. Every item is a node in the registry, so a larger number is a slip of the hand.
 pub const SHARDS_MAX: u32 = 1_000_000;
 
+/// Who is told when an item fails, if it is more than Java can read in `jobErrorHandlerType`: a key of `props`.
+pub const ERROR_HANDLERS: &str = "elasticjob.error.handlers";
+
 /// Every setting of a job.
 ///
 /// The names are Java's, in Rust's spelling, and so are the defaults.

@@ -292,6 +292,19 @@ fn a_strategy_that_only_some_may_know_is_pointed_out() {
 }
 
 #[test]
+fn a_handler_that_only_java_goes_by_is_pointed_out() {
+    let mut job = Job::at_work();
+    job.edit(|spec| drop(spec.props.insert("elasticjob.error.handlers".into(), "LOG,SLACK".into())));
+    let read = config::stored(&job.look()).unwrap();
+    let text = format!("{}jobErrorHandlerType: EMAIL\n", read.text);
+    let told = config::update(&job.look(), &read, &text, job.now, &Zone::UTC).unwrap().done.consequences;
+    assert_eq!(
+        told,
+        ["`jobErrorHandlerType` counts for Java peers only: `elasticjob.error.handlers` says who is told"]
+    );
+}
+
+#[test]
 fn settings_that_cannot_be_read_can_be_put_right() {
     let mut job = Job::at_work();
     let good = config::stored(&job.look()).unwrap().text;

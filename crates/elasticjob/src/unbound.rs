@@ -8,7 +8,7 @@ use crate::executor;
 use crate::file::{FileWork, JobsFile};
 use crate::job::{self, Job, SCRIPT_CLASS, Work};
 use crate::worker::Worker;
-use elasticjob_core::spec::JobSpec;
+use elasticjob_core::spec::{ERROR_HANDLERS, JobSpec};
 
 /// What is left of a file until its jobs have code.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ pub(crate) fn bind(mut worker: Worker, job: Job) -> Result<Worker, Error> {
     };
     let mut spec = unbound.specs.swap_remove(at);
     // What the code says of its own type holds unless the file says otherwise.
-    for (key, value) in job.spec.props {
+    for (key, value) in job.spec.props.into_iter().filter(|(key, _)| key != ERROR_HANDLERS) {
         spec.props.entry(key).or_insert(value);
     }
     worker.jobs.push(Job::from_spec(spec, &job.class, job.work));

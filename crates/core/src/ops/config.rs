@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::words::{diff, near, time};
 use super::{Act, JobTree, Refusal, schedule_of};
 use crate::node::Node;
-use crate::spec::JobSpec;
+use crate::spec::{ERROR_HANDLERS, JobSpec};
 use crate::strategy::Strategies;
 use crate::view::{DISABLED, ENABLED};
 
@@ -147,6 +147,11 @@ fn consequences(before: Option<&JobSpec>, spec: &JobSpec, now: Timestamp, zone: 
     }
     if differs(|it| it.sharding_total_count.to_string()) {
         told.push("the shards are handed out anew when those that move are at rest".to_owned());
+    }
+    if differs(|it| format!("{:?}", it.job_error_handler_type)) && spec.props.contains_key(ERROR_HANDLERS) {
+        told.push(format!(
+            "`jobErrorHandlerType` counts for Java peers only: `{ERROR_HANDLERS}` says who is told"
+        ));
     }
     if let Some(name) = spec.job_sharding_strategy_type.as_deref()
         && differs(|it| format!("{:?}", it.job_sharding_strategy_type))

@@ -91,7 +91,8 @@ impl Settings {
     }
 
     fn message(&self, report: &Report) -> Result<Message, JobError> {
-        let mut message = Message::builder().from(self.from.clone()).subject(self.subject.clone());
+        let mut message =
+            Message::builder().message_id(None).from(self.from.clone()).subject(self.subject.clone());
         for to in &self.to {
             message = message.to(to.clone());
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elasticjob_core::spec::JobSpec;
+use elasticjob_core::spec::{ERROR_HANDLERS, JobSpec};
 
 use super::builtin::{Known, OURS};
 use super::desk::{self, Inbox, Route};
@@ -13,8 +13,6 @@ use crate::error::Error;
 use crate::executor::{Props, TypeError};
 use crate::extensions::Named;
 
-/// The property that names several handlers. Java reads one name only, and fails on more.
-const HANDLERS: &str = "elasticjob.error.handlers";
 /// At most one report in this time, for each destination.
 const INTERVAL: &str = "elasticjob.error.interval";
 /// How long one call of a handler may take.
@@ -28,7 +26,7 @@ const LOG: &str = "LOG";
 
 /// The names of a job's handlers, in order.
 fn names(spec: &JobSpec) -> Vec<&str> {
-    let written = [spec.props.get(HANDLERS), spec.job_error_handler_type.as_ref()];
+    let written = [spec.props.get(ERROR_HANDLERS), spec.job_error_handler_type.as_ref()];
     let lists = written.into_iter().flatten().map(|text| split(text));
     lists.into_iter().find(|names| !names.is_empty()).unwrap_or_else(|| vec![LOG])
 }
@@ -49,16 +47,16 @@ pub(crate) fn choose<T: AsRef<str>>(spec: &mut JobSpec, handlers: &[T]) {
     let all = handlers.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(",");
     let names = split(&all);
     let is_ours = |name: &&str| OURS.iter().any(|it| it.eq_ignore_ascii_case(name));
-    spec.props.remove(HANDLERS);
+    spec.props.remove(ERROR_HANDLERS);
     spec.job_error_handler_type = names.iter().find(|name| !is_ours(name)).map(|name| (*name).to_owned());
     if names.len() > 1 || names.first().is_some_and(is_ours) {
-        spec.props.insert(HANDLERS.to_owned(), names.join(","));
+        spec.props.insert(ERROR_HANDLERS.to_owned(), names.join(","));
     }
 }
 
 /// The same for a jobs file, whose properties may say for themselves what Java is not to see.
 pub(crate) fn write(spec: &mut JobSpec, handlers: &[String]) {
-    if spec.props.contains_key(HANDLERS) {
+    if spec.props.contains_key(ERROR_HANDLERS) {
         spec.job_error_handler_type = handlers.first().cloned();
     } else {
         choose(spec, handlers);
@@ -202,7 +200,7 @@ mod tests {
     fn chosen(handlers: &[&str]) -> (Option<String>, Option<String>) {
         let mut spec = JobSpec::new("j", 1);
         choose(&mut spec, handlers);
-        (spec.job_error_handler_type.clone(), spec.props.get(HANDLERS).cloned())
+        (spec.job_error_handler_type.clone(), spec.props.get(ERROR_HANDLERS).cloned())
     }
 
     #[test]

@@ -147,6 +147,33 @@ async fn a_handler_that_hangs_holds_up_neither_rounds_nor_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn not_all_handlers_are_called_at_once_but_all_are_called() {
+    let (now, most, all) =
+        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (running, peak, called) = (now.clone(), most.clone(), all.clone());
+    let slow = move |_: Report| {
+        called.fetch_add(1, Ordering::SeqCst);
+        peak.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        let running = running.clone();
+        async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            running.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        }
+    };
+    let job = |n: u32| failing(&format!("job-{n}")).error_handlers(["slow"]).prop("team", n.to_string());
+    let worker = (0..30).map(job).fold(Worker::new("embedded://"), Worker::job);
+    let worker = start(worker.error_handler("slow", slow)).await;
+    for n in 0..30 {
+        worker.trigger(&format!("job-{n}")).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!((all.load(Ordering::SeqCst), most.load(Ordering::SeqCst)), (30, 8));
+    assert_eq!(worker.handler_counts().told, 30);
+    worker.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_could_not_be_told_goes_with_the_next() {
     let (post, mut reports) = post();
     let calls = AtomicUsize::new(0);

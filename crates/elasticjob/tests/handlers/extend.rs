@@ -198,6 +198,21 @@ fn strategies_can_be_checked() {
 }
 
 #[tokio::test]
+async fn a_file_decides_who_is_told_of_the_code_that_is_bound_to_it() {
+    let (_dir, path) =
+        jobs_file("  settle: { jobErrorHandlerType: file, props: { elasticjob.error.interval: 1s } }\n");
+    let ((from_file, mut told), (from_code, mut untold)) = (post(), post());
+    let worker =
+        Worker::from_file(&path).unwrap().error_handler("file", from_file).error_handler("code", from_code);
+    let worker =
+        worker.bind(failing("settle").error_handlers(["code", "LOG"])).unwrap().start().await.unwrap();
+    worker.trigger("settle").await.unwrap();
+    assert_eq!(next(&mut told).await.count(), 1);
+    worker.shutdown().await;
+    assert!(untold.recv().await.is_none());
+}
+
+#[tokio::test]
 async fn a_secret_in_clear_is_refused_and_not_shown() {
     let job = failing("a").error_handlers(["EMAIL"]).prop("email.password", "hunter2");
     let said = refused(Worker::new("embedded://").job(job)).await;

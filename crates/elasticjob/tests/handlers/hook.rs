@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use elasticjob::{Extensions, Job, testing};
+use elasticjob::registry::{self, Kind, Op};
+use elasticjob::{Extensions, Job, JobSpec, Worker, testing};
 use serde_json::{Value, json};
 
 use super::failing;
@@ -92,6 +93,39 @@ async fn slack_and_any_hook_get_the_report() {
     assert_eq!(failure["job"], "settle");
     assert_eq!((&failure["item"], &failure["items"], &failure["count"]), (&json!(0), &json!([0]), &json!(1)));
     assert_eq!(failure["message"], "no rows");
+}
+
+#[tokio::test]
+async fn a_secret_that_was_changed_counts_at_once() {
+    let mut server = Server::start().await;
+    let (file, key) = secret("old");
+    let job = failing("settle").error_handlers(["SLACK"]);
+    let job = job.prop("elasticjob.slack.webhook", server.url(&format!("/ok?{key}")));
+    tell(&job).await.unwrap();
+    assert_eq!(server.request().await.path, "/ok?old");
+    std::fs::write(file.path(), "new").unwrap();
+    tell(&job).await.unwrap();
+    assert_eq!(server.request().await.path, "/ok?new");
+    drop(file);
+    let error = tell(&job).await.unwrap_err();
+    assert!(error.contains("property elasticjob.slack.webhook cannot read the file"), "{error}");
+}
+
+#[tokio::test]
+async fn a_secret_that_java_stored_in_clear_is_used_as_it_stands() {
+    let mut server = Server::start().await;
+    let registry = registry::open("embedded://").unwrap();
+    let mut spec = JobSpec::new("settle", 1);
+    spec.job_error_handler_type = Some("WECHAT".into());
+    spec.props.insert("wechat.webhook".into(), server.url("/robot?key=k3y"));
+    let session = registry.connect().await.unwrap();
+    let create = |path: &str, data: String| Op::Create { path: path.into(), data, kind: Kind::Persistent };
+    let ops = vec![create("/config", spec.to_yaml())];
+    session.commit("/settle", ops).await.unwrap();
+    let worker = Worker::new(registry).job(failing("settle")).start().await.unwrap();
+    worker.trigger("settle").await.unwrap();
+    assert_eq!(server.request().await.path, "/robot?key=k3y");
+    worker.shutdown().await;
 }
 
 #[tokio::test]
