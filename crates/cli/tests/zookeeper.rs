@@ -153,6 +153,25 @@ fn a_registry_out_of_reach_or_locked_is_said_to_be_so() {
 }
 
 #[test]
+fn what_may_be_read_but_not_written_is_said_to_be_so() {
+    let fleet = Fleet::new("ops/rights");
+    // Everybody may read the job's document, and only one may change it.
+    let acl = "digest:me:8L0Iyxi8oJjnhWYuzMJ0bLcEFt4=:cdrwa,world:anyone:r";
+    SERVER.cli(&[&format!("setAcl /ops/rights/yearly/config {acl}")]);
+    assert!(fleet.does(&["job", "show", "yearly", "--yaml"]).contains("failover: false"));
+    let stored = fleet.does(&["job", "show", "yearly", "--yaml"]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("job.yaml");
+    std::fs::write(&file, stored.replace("failover: false", "failover: true")).unwrap();
+    let (code, out, words) = fleet.run(&["job", "edit", "yearly", "--file", &file.to_string_lossy()]);
+    let denied = "error: not permitted: job `yearly`: the registry denies access to `/ops/rights/yearly/config`: connect as";
+    assert_eq!((code, out.as_str(), words.lines().count()), (3, "", 1), "{words}");
+    assert!(words.starts_with(denied), "{words}");
+    let Fleet { runtime, worker, .. } = fleet;
+    runtime.block_on(worker.shutdown());
+}
+
+#[test]
 fn a_thousand_jobs_are_listed_at_once() {
     use elasticjob::registry::{self, Kind, Op};
     let url = SERVER.url("ops/many", QUICK);

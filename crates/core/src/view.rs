@@ -36,6 +36,8 @@ pub struct Cursor {
     pub at: Option<Timestamp>,
     /// Whoever settles a fire replaces the cursor at this version, so that nobody settles it twice.
     pub version: u32,
+    /// The transaction that wrote it.
+    pub written: Zxid,
 }
 
 /// What the registry says about one item.
@@ -62,6 +64,14 @@ pub struct Item {
 }
 
 impl Item {
+    /// The cursor, if it tells of every fire since: it was written when the item came to its owner, or later. Our
+    /// leaders write it in the transaction that hands the item out. A Java leader does not, and if it lent the
+    /// item to a Java peer in between, the fires since were run by somebody who keeps no cursor.
+    pub fn seamless_cursor(&self) -> Option<Cursor> {
+        let owner = self.owner.as_ref()?;
+        self.cursor.filter(|it| it.written >= owner.token && keeps_cursors(&owner.by))
+    }
+
     /// Every node of this item that exists, children first.
     pub fn nodes(&self, item: u32) -> Vec<Node> {
         let known = [
@@ -263,7 +273,7 @@ impl View {
         let mut nodes: Vec<Node> = running.map(|(item, _)| Node::Running(*item)).collect();
         let taken = self.items.iter().filter(|(_, state)| state.failover.as_deref() == Some(instance));
         nodes.extend(taken.map(|(item, _)| Node::Failover(*item)));
-        let places = self.lines.iter().filter(|(_, name)| name.starts_with(&ticket(instance)));
+        let places = self.lines.iter().filter(|(_, name)| is_place_of(name, instance));
         nodes.extend(places.map(|((latch, _), name)| Node::InLine(*latch, name.clone())));
         nodes.extend((self.leader.as_deref() == Some(instance)).then_some(Node::Leader));
         nodes.extend(self.is_alive(instance).then(|| Node::Instance(instance.to_owned())));
@@ -275,9 +285,9 @@ impl View {
         self.line(latch).next()
     }
 
-    /// Our first place in a line: the one whose name begins with our ticket.
-    pub fn place_in_line(&self, latch: Latch, ticket: &str) -> Option<&String> {
-        self.line(latch).find(|name| name.starts_with(ticket))
+    /// The first place of an instance in a line: the one whose name begins with its ticket.
+    pub fn place_in_line(&self, latch: Latch, instance: &str) -> Option<&String> {
+        self.line(latch).find(|name| is_place_of(name, instance))
     }
 
     fn line(&self, latch: Latch) -> impl Iterator<Item = &String> {
@@ -289,6 +299,12 @@ impl View {
 /// How the places of an instance in lines begin: Curator's spelling, with our id for its random one.
 pub(crate) fn ticket(instance: &str) -> String {
     format!("_c_{instance}-")
+}
+
+/// The same question, asked at every step: without making the ticket first.
+fn is_place_of(name: &str, instance: &str) -> bool {
+    let rest = name.strip_prefix("_c_").and_then(|it| it.strip_prefix(instance));
+    rest.is_some_and(|it| it.starts_with('-'))
 }
 
 /// The status of a host that may work.
@@ -311,7 +327,7 @@ fn read_fire(text: &str) -> Option<Timestamp> {
 }
 
 fn read_cursor(entry: &Entry) -> Cursor {
-    Cursor { at: read_fire(&entry.data), version: entry.stat.version }
+    Cursor { at: read_fire(&entry.data), version: entry.stat.version, written: entry.stat.written }
 }
 
 #[cfg(test)]
@@ -338,7 +354,7 @@ mod tests {
             assert_eq!(follower, View::new(&tree.snapshot("/j")));
         }
         let at = Some(Timestamp::from_millisecond(13).unwrap());
-        assert_eq!(follower.items[&0].cursor, Some(Cursor { at, version: 1 }));
+        assert_eq!(follower.items[&0].cursor, Some(Cursor { at, version: 1, written: tree.last_zxid() }));
         for change in tree.end_session(session) {
             follower.apply(&change.relative_to("/j").unwrap());
         }

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::executor::{Executor, Finished};
+use crate::executor::{Executor, Finished, MayBegin};
 use crate::handler::{Failure, Reporter};
 use crate::link::{Connection, Link};
 use crate::recorder::{Record, Recorder};
@@ -272,7 +272,9 @@ impl Driver {
                 Verdict::Unknown
             }
             // It was not done. Trying again at once would not help.
-            Err(error @ (CommitError::TooLarge { .. } | CommitError::Invalid(_))) => {
+            Err(
+                error @ (CommitError::TooLarge { .. } | CommitError::Denied { .. } | CommitError::Invalid(_)),
+            ) => {
                 tracing::error!(job = &*self.job, ?slot, "registry: {error}");
                 Verdict::Refused
             }
@@ -320,7 +322,7 @@ impl Driver {
             Effect::Commit { slot, ops } => self.commit(slot, ops),
             Effect::Run(order) => {
                 let plan = self.coordinator.plan().expect("an order comes from a plan");
-                self.executor.start(order, &plan.spec);
+                self.executor.start(order, &plan.spec, &self.may_begin());
             }
             Effect::Yield { round } => self.executor.tell_to_yield(round),
             Effect::Cancel { round } => self.executor.cancel(round),
@@ -329,6 +331,17 @@ impl Driver {
             Effect::Stop(reason) => return Some(reason),
         }
         None
+    }
+
+    /// What was granted may begin for as long as the session can be trusted.
+    fn may_begin(&self) -> MayBegin {
+        match self.connection.as_ref().filter(|it| it.number == self.known_session) {
+            Some(connection) => {
+                let session = connection.session.clone();
+                Arc::new(move || !session.trusted_for().is_zero())
+            }
+            None => Arc::new(|| false),
+        }
     }
 
     fn commit(&mut self, slot: Slot, ops: Vec<Op>) {

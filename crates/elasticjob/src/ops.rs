@@ -304,6 +304,9 @@ impl Ops {
         match self.session.commit(&root(job), ops).await {
             Ok(()) => Ok(Committed::Yes),
             Err(CommitError::Conflict { .. }) => Ok(Committed::Conflict),
+            Err(error @ CommitError::Denied { .. }) => {
+                Err(OpsError::NotPermitted { what: format!("job `{job}`: {error}") })
+            }
             Err(CommitError::Unknown(cause)) => Err(OpsError::InDoubt { job: job.to_owned(), cause }),
             Err(
                 error @ (CommitError::SessionEnded | CommitError::Invalid(_) | CommitError::TooLarge { .. }),

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::executor::{self, Executor};
+use crate::executor::{self, Executor, MayBegin};
 use crate::extensions::Extensions;
 use crate::handler::{self, Failure};
 use crate::job::{Job, Shard};
@@ -96,7 +96,8 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
         items: (0..total).map(item).collect(),
     };
     let mut executor = Executor::new(Arc::from(job.name()), job.work.clone(), CANCEL_GRACE);
-    executor.start(order, &plan.spec);
+    let always: MayBegin = Arc::new(|| true);
+    executor.start(order, &plan.spec, &always);
     let mut outcomes = BTreeMap::new();
     while outcomes.len() < total as usize {
         let finished = executor.next().await;

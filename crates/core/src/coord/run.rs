@@ -34,7 +34,7 @@ pub struct Round {
 impl Round {
     fn new(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>, items: BTreeSet<u32>) -> Round {
         // An item without a cursor has missed nothing that anybody knows of.
-        let settled = items.iter().filter_map(|item| at.cursor(at.item(*item)?)).min();
+        let settled = items.iter().filter_map(|item| at.open_since(at.item(*item)?)).min();
         let settled = settled.or(at.watching_since.filter(|_| on(Mutant::CountAllAsMerged)));
         let since = settled.map(|it| at.watching_since.map_or(it, |watching| it.max(watching)));
         let merged = match (&at.plan.schedule, since, nominal) {
@@ -162,7 +162,7 @@ fn idle(at: &Standpoint<'_>) -> Step {
 /// Marked items run for the last fire, by our clock or by that of whoever noted it. A mark whose fire is settled
 /// was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands for no fire.
 fn replay(at: &Standpoint<'_>) -> Option<Run> {
-    let noted = at.my_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
+    let noted = at.my_items().filter_map(|(_, state)| at.noted(state)).max();
     let mut fires = [at.passed.max(noted), None].into_iter().filter(|_| !at.view.necessary);
     let nominal = fires.find(|it| !select(at, Source::Misfire, *it).is_empty())?;
     Some(Run::Sharding { source: Source::Misfire, nominal })
@@ -175,6 +175,9 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
     }
     if !at.leaving && owns_unseen(at) && !on(Mutant::TrustNarrowMirror) {
         return Step::stay(); // The mirror is about to show it.
+    }
+    if source == Source::Trigger && !is_asked(at) {
+        return Step::go(Run::Idle);
     }
     // While we waited the schedule may have changed; what the old one fired is forgotten.
     let stands = nominal.is_none_or(|fire| at.is_fire(fire));
@@ -190,6 +193,12 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
         return Step { commit: Some(answered), next: Some(Run::Idle), tell: None };
     }
     Step::go(Run::Idle)
+}
+
+/// Whether somebody asks us to run now. While we waited, under another id perhaps, others may have been asked
+/// in our place.
+fn is_asked(at: &Standpoint<'_>) -> bool {
+    at.view.triggers.contains_key(at.me) || on(Mutant::RememberTrigger)
 }
 
 /// Whether something is ours that the mirror does not follow yet, so that nobody can say if it may run.
@@ -231,8 +240,10 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     let still =
         |item: &u32| exists(item).is_some_and(|it| may_run(at, *item, it, round.source, round.nominal));
     let items: BTreeSet<u32> = round.items.iter().copied().filter(|it| begun(it) || still(it)).collect();
-    let in_doubt =
-        (at.view.necessary && round.source != Source::Failover) || at.leaving || !at.is_registered();
+    // Our claim takes the request away.
+    let unasked = round.source == Source::Trigger && asked.is_none() && !is_asked(at);
+    let moves = at.view.necessary && round.source != Source::Failover;
+    let in_doubt = moves || unasked || at.leaving || !at.is_registered();
     let tell = overtaken(at, round);
     if items.is_empty() || (in_doubt && !items.iter().any(begun)) {
         return Step { tell, ..turn_back(at, round) };
@@ -243,7 +254,10 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     }
     let waiting: Vec<u32> = items.iter().copied().filter(|it| !begun(it)).take(CHUNK).collect();
     let answered = asked.and_then(|it| it.answer(at));
-    let ops = claim(at, round, &waiting, answered.is_none());
+    let mut ops = claim(at, round, &waiting, answered.is_none());
+    // Without marks, nobody can tell an answer to the first claim that was lost from one that was refused.
+    let first = !at.plan.spec.monitor_execution || !items.iter().any(begun);
+    ops.extend(answer_trigger(at, round, first));
     if ops.len() > 1 {
         let asked = Asked { sent: at.now.wall, version: at.view.system_time.map(|it| it.version) };
         let next = Run::Beginning { round: round.clone(), asked: Some(asked) };
@@ -298,10 +312,6 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
         // Whoever runs it now does what was to be taken over.
         ops.extend(at.view.crashed.contains(&item).then(|| Node::Crashed(item).delete()));
     }
-    let triggered = (round.source == Source::Trigger || on(Mutant::SwallowTrigger))
-        && at.view.triggers.contains_key(at.me)
-        && !on(Mutant::KeepTrigger);
-    ops.extend(triggered.then(|| Node::Trigger(at.me.to_owned()).delete()));
     if at.plan.spec.max_time_diff_seconds >= 0 && ask_the_time {
         ops.push(match at.view.system_time {
             Some(_) => Node::SystemTime.set(""),
@@ -309,6 +319,14 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
         });
     }
     ops
+}
+
+/// The request goes with the first claim. One that comes later is another, to be run after this.
+fn answer_trigger(at: &Standpoint<'_>, round: &Round, is_first_claim: bool) -> Option<Op> {
+    let wanted = round.source == Source::Trigger || on(Mutant::SwallowTrigger);
+    let first = is_first_claim || on(Mutant::SwallowLaterTrigger);
+    let answers = wanted && first && at.view.triggers.contains_key(at.me) && !on(Mutant::KeepTrigger);
+    answers.then(|| Node::Trigger(at.me.to_owned()).delete())
 }
 
 /// A cursor does not go back, unless nobody believes it: one that a wrong clock wrote far ahead would keep the
@@ -419,16 +437,16 @@ impl Run {
         }
     }
 
-    /// The items of a round for a fire that is being claimed.
-    pub(super) fn beginning(&self) -> BTreeSet<u32> {
-        match self {
-            Run::Beginning { round, .. } if round.nominal.is_some() => round.items.clone(),
-            Run::Idle
-            | Run::Sharding { .. }
-            | Run::Beginning { .. }
-            | Run::Running { .. }
-            | Run::Completing { .. } => BTreeSet::new(),
-        }
+    /// The items that the current round settles this fire for: it is the round of that fire, or one that is
+    /// being claimed for another.
+    pub(super) fn settles(&self, fire: Timestamp) -> BTreeSet<u32> {
+        let claims = matches!(self, Run::Beginning { round, .. } if round.nominal.is_some());
+        if claims || self.is_for(fire) { self.items() } else { BTreeSet::new() }
+    }
+
+    /// Whether the current round runs for this fire.
+    pub(super) fn is_for(&self, fire: Timestamp) -> bool {
+        self.round().is_some_and(|it| it.nominal == Some(fire))
     }
 
     /// One word for it.

@@ -191,6 +191,8 @@ pub enum Slot {
     Forget,
     /// As leader: requests to the dead.
     Orphans,
+    /// Beside a Java leader: asking in its stead.
+    Remind,
     /// Marks of ours without a run.
     Leftovers,
     /// Taking over an item.
