@@ -18,14 +18,21 @@ pub enum Source {
     Failover,
 }
 
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Source {
+    /// One word for it, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
             Source::Schedule => "schedule",
             Source::Trigger => "trigger",
             Source::Misfire => "misfire",
             Source::Failover => "failover",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -44,6 +51,40 @@ pub enum Skip {
     ClockOff,
     /// Nothing belongs to this instance.
     NoItems,
+}
+
+impl Skip {
+    /// All of them.
+    pub const ALL: [Skip; 6] = [
+        Skip::ItemDisabled,
+        Skip::ServerDisabled,
+        Skip::Overrun,
+        Skip::TooLate,
+        Skip::ClockOff,
+        Skip::NoItems,
+    ];
+    /// The names of all of them.
+    pub const NAMES: &[&str] = &{
+        let mut names = [""; Skip::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Skip::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
+
+    /// One word for it, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Skip::ItemDisabled => "item-disabled",
+            Skip::ServerDisabled => "server-disabled",
+            Skip::Overrun => "overrun",
+            Skip::TooLate => "too-late",
+            Skip::ClockOff => "clock-off",
+            Skip::NoItems => "no-items",
+        }
+    }
 }
 
 impl fmt::Display for Skip {
@@ -68,6 +109,17 @@ pub enum Outcome {
     Failed(String),
     /// It was told to stop, and did.
     Cancelled,
+}
+
+impl Outcome {
+    /// One word for it, for programs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Outcome::Succeeded => "succeeded",
+            Outcome::Failed(_) => "failed",
+            Outcome::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// Why a job ends on this instance.

@@ -55,10 +55,14 @@ pub struct Item {
     pub misfire: bool,
     /// Which, if whoever noted it said so: Java does not.
     pub missed: Option<Timestamp>,
+    /// What came along with a trigger that nobody has acted on, if that is what is to be made up for.
+    pub asked_with: Option<String>,
     /// It must not run.
     pub disabled: bool,
     /// The last settled fire.
     pub cursor: Option<Cursor>,
+    /// What came along with the trigger that it runs for, for whoever takes over.
+    pub parameter: Option<String>,
     /// Its parent node exists.
     pub exists: bool,
 }
@@ -82,6 +86,7 @@ impl Item {
             (self.misfire, Node::Misfire(item)),
             (self.disabled, Node::Disabled(item)),
             (self.cursor.is_some(), Node::Cursor(item)),
+            (self.parameter.is_some(), Node::Parameter(item)),
             (self.exists, Node::Item(item)),
         ];
         known.into_iter().filter_map(|(there, node)| there.then_some(node)).collect()
@@ -185,10 +190,12 @@ impl View {
             Node::Failovering(item) => self.item(item).failovering = Some(text()),
             Node::Misfire(item) => {
                 let state = self.item(item);
-                (state.misfire, state.missed) = (true, read_fire(&entry.data));
+                (state.missed, state.asked_with) = read_mark(&entry.data);
+                state.misfire = true;
             }
             Node::Disabled(item) => self.item(item).disabled = true,
             Node::Cursor(item) => self.item(item).cursor = Some(read_cursor(entry)),
+            Node::Parameter(item) => self.item(item).parameter = Some(text()),
             Node::Leader => self.leader = Some(text()),
             Node::Necessary => self.necessary = true,
             Node::Processing => self.processing = true,
@@ -214,9 +221,12 @@ impl View {
             Node::Running(item) => self.clear(item, |it| it.running = None),
             Node::Failover(item) => self.clear(item, |it| it.failover = None),
             Node::Failovering(item) => self.clear(item, |it| it.failovering = None),
-            Node::Misfire(item) => self.clear(item, |it| (it.misfire, it.missed) = (false, None)),
+            Node::Misfire(item) => self.clear(item, |it| {
+                (it.misfire, it.missed, it.asked_with) = (false, None, None);
+            }),
             Node::Disabled(item) => self.clear(item, |it| it.disabled = false),
             Node::Cursor(item) => self.clear(item, |it| it.cursor = None),
+            Node::Parameter(item) => self.clear(item, |it| it.parameter = None),
             Node::Leader => self.leader = None,
             Node::Necessary => self.necessary = false,
             Node::Processing => self.processing = false,
@@ -326,8 +336,34 @@ fn read_fire(text: &str) -> Option<Timestamp> {
     text.parse().ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())
 }
 
+/// A cursor is written as its fire, and behind a space the time of day that its writer's clock showed, if the
+/// writer owns the item.
+pub(crate) fn write_cursor(at: Option<Timestamp>, clock: Option<Timestamp>) -> String {
+    let clock = clock.map(|it| format!(" {}", it.as_millisecond())).unwrap_or_default();
+    write_fire(at) + &clock
+}
+
 fn read_cursor(entry: &Entry) -> Cursor {
-    Cursor { at: read_fire(&entry.data), version: entry.stat.version, written: entry.stat.written }
+    let fire = entry.data.split(' ').next().unwrap_or_default();
+    Cursor { at: read_fire(fire), version: entry.stat.version, written: entry.stat.written }
+}
+
+/// What its writer's clock showed when a cursor was written, if that was noted.
+pub(crate) fn read_clock(cursor: &str) -> Option<Timestamp> {
+    cursor.split_once(' ').and_then(|(_, clock)| read_fire(clock))
+}
+
+/// A mark is written as the fire that it stands for, and behind a space what came along with a trigger.
+pub(crate) fn write_mark(at: Option<Timestamp>, asked_with: &str) -> String {
+    let space = if asked_with.is_empty() { "" } else { " " };
+    format!("{}{space}{asked_with}", write_fire(at))
+}
+
+fn read_mark(text: &str) -> (Option<Timestamp>, Option<String>) {
+    match text.split_once(' ') {
+        Some((fire, asked_with)) => (read_fire(fire), Some(asked_with.to_owned())),
+        None => (read_fire(text), None),
+    }
 }
 
 #[cfg(test)]

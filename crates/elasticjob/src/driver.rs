@@ -28,6 +28,8 @@ use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Status {
     pub(crate) phase: Phase,
+    /// It is registered, in a session that stands.
+    pub(crate) stands: bool,
     /// What its clock goes by.
     pub(crate) schedule: Option<Schedule>,
 }
@@ -67,6 +69,8 @@ pub(crate) struct Driver {
     recorder: Recorder,
     reporter: Reporter,
     status: watch::Sender<Status>,
+    /// The id that we had last.
+    me: Arc<str>,
 }
 
 /// The session that a transaction was sent in, its concern, and what became of it.
@@ -120,6 +124,7 @@ impl Driver {
             recorder: parts.recorder,
             reporter: parts.reporter,
             status: parts.status,
+            me: "".into(),
         }
     }
 
@@ -314,7 +319,17 @@ impl Driver {
         if refocus {
             self.refocus();
         }
-        effects.into_iter().fold(None, |ended, effect| ended.or(self.perform(effect, now)))
+        let ended = effects.into_iter().fold(None, |ended, effect| ended.or(self.perform(effect, now)));
+        self.tell_standing();
+        ended
+    }
+
+    fn tell_standing(&self) {
+        let stands = self.coordinator.stands();
+        let told = self.status.send_if_modified(|it| std::mem::replace(&mut it.stands, stands) != stands);
+        if told {
+            self.recorder.stands(&self.job, stands);
+        }
     }
 
     fn perform(&mut self, effect: Effect, now: Now) -> Option<StopReason> {
@@ -361,15 +376,18 @@ impl Driver {
     fn record(&mut self, event: Event, now: Now) {
         if matches!(event, Event::Registered { .. } | Event::ConfigChanged) {
             let schedule = self.coordinator.plan().and_then(|plan| plan.schedule.clone());
-            self.status.send_replace(Status { phase: Phase::Registered, schedule });
+            self.status.send_modify(|it| (it.phase, it.schedule) = (Phase::Registered, schedule));
         }
         if let Event::ItemFinished { task_id, item, outcome: Outcome::Failed(message) } = &event {
             let (run, item) = (Some(task_id.as_str().into()), Some(*item));
             let message = message.as_str().into();
             self.fail(&Failure { job: self.job.clone(), item, run, at: now.wall, message });
         }
-        let next_fire = self.coordinator.next_fire();
-        self.recorder.record(Record { at: now.wall, job: self.job.clone(), event, next_fire });
+        if let Some(connection) = &self.connection {
+            self.me = connection.id.clone();
+        }
+        let (job, instance, next_fire) = (self.job.clone(), self.me.clone(), self.coordinator.next_fire());
+        self.recorder.record(Record { at: now.wall, job, instance, event, next_fire });
     }
 }
 

@@ -66,6 +66,9 @@ pub struct Shard {
     /// writes, and let your store refuse those that carry a smaller one than it has seen: then nothing that an
     /// isolated worker still does can do harm.
     pub token: u64,
+    /// What came along with the trigger that it runs for: see [`Ops::trigger_with`](crate::Ops::trigger_with).
+    /// Whoever takes the run over from a dead instance gets it, too.
+    pub trigger_parameter: Option<Arc<str>>,
     /// How many elements a dataflow job should fetch at a time. See [`Job::fetch_size`].
     pub fetch_size: Option<u32>,
     pub(crate) cancel: CancellationToken,

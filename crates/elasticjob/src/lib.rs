@@ -26,6 +26,7 @@
 mod clock;
 mod driver;
 mod error;
+pub mod events;
 mod executor;
 mod extensions;
 pub mod file;
@@ -33,9 +34,13 @@ mod handler;
 pub mod host;
 mod job;
 mod link;
+mod listen;
+pub mod metrics;
+mod operator;
 pub mod ops;
 mod recorder;
 pub mod registry;
+mod status;
 pub mod testing;
 mod unbound;
 mod worker;
@@ -52,6 +57,7 @@ pub use handler::{ErrorHandler, Failure, FailureKind, HandlerCounts, Report, Thr
 pub use job::{
     DataflowJob, EachJob, Job, JobError, JobType, PartlyFailed, Pool, Processed, Shard, SimpleJob,
 };
+pub use listen::ListenAt;
 pub use ops::{Ops, OpsError};
 pub use recorder::{Record, Recorded, Records};
 pub use worker::{JobState, RegistryAt, RunningWorker, Worker, until_asked_to_end};

@@ -84,7 +84,8 @@ fn is_settled(nodes: &BTreeMap<String, Entry>, items: usize, instances: usize) -
 /// The fire that every item has run for, if none of them runs.
 fn fire(nodes: &BTreeMap<String, Entry>, items: usize) -> Option<i64> {
     let cursors: Vec<&Entry> = nodes.values().filter(|it| it.path.ends_with("/cursor")).collect();
-    let fires: BTreeSet<&str> = cursors.iter().map(|it| &*it.data).collect();
+    // Behind the fire stands what the clock of whoever began it showed.
+    let fires: BTreeSet<&str> = cursors.iter().map(|it| it.data.split(' ').next().unwrap()).collect();
     let all = cursors.len() == items && fires.len() == 1 && count_running(nodes) == 0;
     fires.first().filter(|_| all).and_then(|it| it.parse().ok())
 }

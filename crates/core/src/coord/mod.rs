@@ -545,6 +545,7 @@ impl Coordinator {
         let order_item = |&item: &u32| OrderItem {
             item,
             parameter: plan.parameters.get(&item).cloned(),
+            trigger_parameter: round.parameters.get(&item).cloned(),
             token: token(item),
         };
         Order {
@@ -720,6 +721,11 @@ impl Coordinator {
     /// The configuration in force.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
+    }
+
+    /// Whether we are registered, in a session that stands.
+    pub fn stands(&self) -> bool {
+        self.connected && !self.stopped && self.view.is_alive(&self.me)
     }
 
     /// Whether it has ended.

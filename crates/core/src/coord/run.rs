@@ -5,7 +5,7 @@
 //!   └──────── failover ────▲  └── clock off ──────────▲
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -14,7 +14,7 @@ use crate::event::{Event, Skip, Source};
 use crate::mutants::{Mutant, on};
 use crate::node::Node;
 use crate::tree::Op;
-use crate::view::{Item, ip_of, write_fire};
+use crate::view::{Item, ip_of, write_cursor};
 
 /// What a round is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Round {
     pub items: BTreeSet<u32>,
     /// How many earlier fires it makes up for.
     pub merged: u64,
+    /// What came along with the triggers that its items run for.
+    pub parameters: BTreeMap<u32, String>,
 }
 
 impl Round {
@@ -41,7 +43,27 @@ impl Round {
             (Some(schedule), Some(since), Some(nominal)) => schedule.count_between(since, nominal),
             _ => 1,
         };
-        Round { number: at.next_round, source, nominal, items, merged: merged.saturating_sub(1) }
+        let (number, merged, parameters) = (at.next_round, merged.saturating_sub(1), BTreeMap::new());
+        Round { number, source, nominal, items, merged, parameters }
+    }
+
+    /// This round, with what comes along with the triggers that the claim of these items answers. The first
+    /// claim of several takes the request away; one that comes later is another.
+    fn answering(&self, at: &Standpoint<'_>, items: impl Iterator<Item = u32>, is_first: bool) -> Round {
+        let mut round = self.clone();
+        for item in items.filter(|_| self.source != Source::Trigger || is_first) {
+            let state = at.item(item);
+            let came = match self.source {
+                Source::Trigger => at.view.triggers.get(at.me),
+                Source::Failover => state.and_then(|it| it.parameter.as_ref()),
+                Source::Schedule | Source::Misfire => state.and_then(|it| it.asked_with.as_ref()),
+            };
+            match came.filter(|it| !it.is_empty()) {
+                Some(text) => drop(round.parameters.insert(item, text.clone())),
+                None => drop(round.parameters.remove(&item)),
+            }
+        }
+        round
     }
 
     /// Whether it stands for fires, and so for missed ones too.
@@ -254,10 +276,11 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     }
     let waiting: Vec<u32> = items.iter().copied().filter(|it| !begun(it)).take(CHUNK).collect();
     let answered = asked.and_then(|it| it.answer(at));
+    let is_first = !items.iter().any(begun);
+    let round = &round.answering(at, items.iter().copied().filter(|it| !begun(it)), is_first);
     let mut ops = claim(at, round, &waiting, answered.is_none());
     // Without marks, nobody can tell an answer to the first claim that was lost from one that was refused.
-    let first = !at.plan.spec.monitor_execution || !items.iter().any(begun);
-    ops.extend(answer_trigger(at, round, first));
+    ops.extend(answer_trigger(at, round, is_first || !at.plan.spec.monitor_execution));
     if ops.len() > 1 {
         let asked = Asked { sent: at.now.wall, version: at.view.system_time.map(|it| it.version) };
         let next = Run::Beginning { round: round.clone(), asked: Some(asked) };
@@ -309,6 +332,8 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
         }
         let replayed = round.makes_up() && state.misfire && !on(Mutant::KeepMisfire);
         ops.extend(replayed.then(|| Node::Misfire(item).delete()));
+        let parameter = round.parameters.get(&item).filter(|_| at.fails_over());
+        ops.extend(note_parameter(item, state.parameter.as_ref(), parameter));
         // Whoever runs it now does what was to be taken over.
         ops.extend(at.view.crashed.contains(&item).then(|| Node::Crashed(item).delete()));
     }
@@ -329,17 +354,30 @@ fn answer_trigger(at: &Standpoint<'_>, round: &Round, is_first_claim: bool) -> O
     answers.then(|| Node::Trigger(at.me.to_owned()).delete())
 }
 
+/// Whoever takes the item over must know it; and nobody must take that of an earlier run for his.
+fn note_parameter(item: u32, known: Option<&String>, wanted: Option<&String>) -> Option<Op> {
+    let node = Node::Parameter(item);
+    match (known, wanted) {
+        (known, wanted) if known == wanted => None,
+        (None, Some(text)) => Some(node.create(text.clone())),
+        (Some(_), Some(text)) => Some(node.set(text.clone())),
+        (_, None) => Some(node.delete()),
+    }
+}
+
 /// A cursor does not go back, unless nobody believes it: one that a wrong clock wrote far ahead would keep the
 /// item from running when its time comes near.
 fn advance_cursor(at: &Standpoint<'_>, round: &Round, item: u32, state: &Item) -> Option<Op> {
     let node = Node::Cursor(item);
+    // For those who compare clocks: beside it, the registry notes what its own shows.
+    let clock = state.owner.as_ref().filter(|it| it.by == at.me).map(|_| at.now.wall);
     match (round.source, state.cursor) {
         (Source::Schedule | Source::Misfire, Some(it)) => {
             let settled = if on(Mutant::BelieveFarCursor) { it.at } else { at.cursor(state) };
-            let fire = write_fire(round.nominal.max(settled));
+            let fire = write_cursor(round.nominal.max(settled), clock);
             Some(if on(Mutant::ClaimAnyVersion) { node.set(fire) } else { node.set_at(it.version, fire) })
         }
-        (Source::Schedule | Source::Misfire, None) => Some(node.create(write_fire(round.nominal))),
+        (Source::Schedule | Source::Misfire, None) => Some(node.create(write_cursor(round.nominal, clock))),
         (Source::Trigger, Some(it)) => Some(node.is_at(it.version)),
         (Source::Trigger, None) => None,
         (Source::Failover, _) => Some(Node::Failover(item).exists()),
@@ -371,7 +409,10 @@ fn complete(at: &Standpoint<'_>, round: &Round) -> Step {
         if ops.len() >= CHUNK {
             break; // The rest follows when this is done.
         }
-        ops.extend(state.running.as_ref().filter(|it| it.by == at.me).map(|_| Node::Running(item).delete()));
+        if state.running.as_ref().is_some_and(|it| it.by == at.me) {
+            ops.push(Node::Running(item).delete());
+            ops.extend(state.parameter.is_some().then(|| Node::Parameter(item).delete()));
+        }
         let taken_over = at.is_me(state.failover.as_ref()) && !on(Mutant::KeepFailover);
         ops.extend(taken_over.then(|| Node::Failover(item).delete()));
         ops.extend(at.is_me(state.failovering.as_ref()).then(|| Node::Failovering(item).delete()));

@@ -168,6 +168,8 @@ pub struct OrderItem {
     pub item: u32,
     /// Its parameter.
     pub parameter: Option<String>,
+    /// What came along with the trigger that it runs for.
+    pub trigger_parameter: Option<String>,
     /// Its fencing token: greater than that of any earlier run of this item.
     pub token: Zxid,
 }
