@@ -18,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::pile::Pile;
 use super::{Failure, Handler, Report};
 use crate::executor::{caught, with_causes};
+use crate::metrics::Metrics;
 
 /// So many failures lie in the inbox; of more, the number is kept.
 const INBOX: usize = 1024;
@@ -59,6 +60,24 @@ struct Counts {
     lost: AtomicU64,
     /// Failures that found the inbox full, and are in no report yet.
     unseen: AtomicU64,
+    metrics: Option<Metrics>,
+}
+
+impl Counts {
+    fn called(&self, told: bool) {
+        let counter = if told { &self.told } else { &self.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if let Some(metrics) = &self.metrics {
+            metrics.reported(told);
+        }
+    }
+
+    fn lose(&self, count: u64) {
+        self.lost.fetch_add(count, Ordering::Relaxed);
+        if let Some(metrics) = &self.metrics {
+            metrics.untold(count);
+        }
+    }
 }
 
 /// Who is told, and how.
@@ -92,7 +111,7 @@ impl Inbox {
         if let Err(error) = self.letters.try_send(Letter { route, failure }) {
             let (mpsc::error::TrySendError::Full(letter) | mpsc::error::TrySendError::Closed(letter)) = error;
             self.counts.unseen.fetch_add(1, Ordering::Relaxed);
-            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+            self.counts.lose(1);
             let Failure { job, item, message, .. } = &letter.failure;
             let handler = &*letter.route.name;
             tracing::error!(job = &**job, item, handler, "too many failures to tell them all: {message}");
@@ -145,9 +164,9 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn open() -> Desk {
+    pub(crate) fn open(metrics: Option<Metrics>) -> Desk {
         let (sender, letters) = mpsc::channel(INBOX);
-        let (counts, closing) = (Arc::<Counts>::default(), CancellationToken::new());
+        let (counts, closing) = (Arc::new(Counts { metrics, ..Counts::default() }), CancellationToken::new());
         let clerk = Clerk {
             letters,
             slots: BTreeMap::new(),
@@ -287,11 +306,11 @@ impl Clerk {
         slot.not_before = Instant::now() + slot.route.interval;
         match result {
             Ok(()) => {
-                self.counts.told.fetch_add(1, Ordering::Relaxed);
+                self.counts.called(true);
                 slot.attempts = 0;
             }
             Err(error) => {
-                self.counts.failed.fetch_add(1, Ordering::Relaxed);
+                self.counts.called(false);
                 tracing::error!(handler = &*slot.route.name, "error handler failed: {error}");
                 slot.attempts += 1;
                 if slot.attempts == ATTEMPTS_MAX || self.closing.is_cancelled() {
@@ -338,7 +357,7 @@ impl Clerk {
 }
 
 fn give_up(counts: &Counts, handler: &str, report: &Report) {
-    counts.lost.fetch_add(report.count(), Ordering::Relaxed);
+    counts.lose(report.count());
     tracing::error!(handler, "nobody was told: {}", report.text());
 }
 
@@ -375,7 +394,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn more_than_the_inbox_holds_are_counted() {
-        let (told, desk) = (Arc::new(Mutex::new(Vec::new())), Desk::open());
+        let (told, desk) = (Arc::new(Mutex::new(Vec::new())), Desk::open(None));
         let tell = told.clone();
         let handler = move |report: Report| {
             tell.lock().unwrap().push((report.count(), report.others));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use elasticjob::metrics::Metrics;
 use elasticjob::{Event, Job, Ops, Report, RunningWorker, Shard, Strategy, Worker, registry, testing};
 use tokio::time::{Instant, timeout};
 
@@ -130,7 +131,9 @@ async fn a_handler_that_hangs_holds_up_neither_rounds_nor_the_end() {
         }
     };
     let job = failing("settle").cron("0/10 * * * * ?").error_handlers(["hang"]);
-    let worker = start(Worker::new("embedded://").job(job).error_handler("hang", hang)).await;
+    let metrics = Metrics::new();
+    let worker = Worker::new("embedded://").metrics(&metrics).job(job);
+    let worker = start(worker.error_handler("hang", hang)).await;
     let mut records = worker.records();
     // Ten minutes.
     for _ in 0..60 {
@@ -140,6 +143,8 @@ async fn a_handler_that_hangs_holds_up_neither_rounds_nor_the_end() {
     assert!((6..=7).contains(&counts.failed), "every minute and a half one is given up: {counts:?}");
     assert_eq!(counts.told, 0);
     assert!(counts.lost > 0, "after three attempts what was to be told is given up: {counts:?}");
+    let untold = format!("elasticjob_failures_untold_total {}\n", counts.lost);
+    assert!(metrics.text().contains(&untold), "{}", metrics.text());
     let begin = Instant::now();
     timeout(Duration::from_secs(60), worker.shutdown()).await.expect("it ends");
     assert!(begin.elapsed() <= Duration::from_secs(11), "{:?}", begin.elapsed());
@@ -189,7 +194,9 @@ async fn what_could_not_be_told_goes_with_the_next() {
         }
     };
     let job = failing("settle").error_handlers(["shaky"]);
-    let worker = start(Worker::new("embedded://").job(job).error_handler("shaky", shaky)).await;
+    let metrics = Metrics::new();
+    let worker = Worker::new("embedded://").metrics(&metrics).job(job);
+    let worker = start(worker.error_handler("shaky", shaky)).await;
     let mut records = worker.records();
     for _ in 0..3 {
         worker.trigger("settle").await.unwrap();
@@ -200,7 +207,11 @@ async fn what_could_not_be_told_goes_with_the_next() {
     worker.trigger("settle").await.unwrap();
     items_finished(&mut records, 1).await;
     let counts = worker.handler_counts();
-    assert_eq!((counts.failed, counts.lost), (2, 0));
+    assert_eq!((counts.told, counts.failed, counts.lost), (1, 2, 0));
+    let text = metrics.text();
+    for line in ["reports_total{result=\"told\"} 1", "reports_total{result=\"failed\"} 2"] {
+        assert!(text.contains(&format!("elasticjob_error_{line}\n")), "{text}");
+    }
     worker.shutdown().await;
 }
 
