@@ -310,6 +310,8 @@ pub enum Reason {
     Conflict,
     /// See [`StopReason::BadConfig`].
     BadConfig,
+    /// See [`StopReason::Denied`].
+    Denied,
     /// See [`StopReason::Broken`].
     Broken,
 }
@@ -469,6 +471,7 @@ impl From<Event> for Record {
                     StopReason::Removed => Reason::Removed,
                     StopReason::Conflict { .. } => Reason::Conflict,
                     StopReason::BadConfig(_) => Reason::BadConfig,
+                    StopReason::Denied(_) => Reason::Denied,
                     StopReason::Broken(_) => Reason::Broken,
                 };
                 Record::Stopped { reason, said }

@@ -115,6 +115,7 @@ fn stop(reason: &StopReason) -> Vec<(&'static str, Value)> {
             vec![("reason", json!("conflict")), ("theirs", json!(theirs)), ("ours", json!(ours))]
         }
         StopReason::BadConfig(error) => vec![("reason", json!("bad-config")), ("error", json!(error))],
+        StopReason::Denied(error) => vec![("reason", json!("denied")), ("error", json!(error))],
         StopReason::Broken(error) => vec![("reason", json!("broken")), ("error", json!(error))],
     }
 }
@@ -195,6 +196,7 @@ fn stopped(fields: &Fields<'_>) -> Result<StopReason, LineError> {
         "removed" => StopReason::Removed,
         "conflict" => StopReason::Conflict { theirs: fields.text("theirs")?, ours: fields.text("ours")? },
         "bad-config" => StopReason::BadConfig(fields.text("error")?),
+        "denied" => StopReason::Denied(fields.text("error")?),
         "broken" => StopReason::Broken(fields.text("error")?),
         _ => return Err(LineError::Field("reason")),
     })
@@ -279,6 +281,7 @@ mod tests {
             StopReason::Removed,
             StopReason::Conflict { theirs: "a".into(), ours: "b".into() },
             StopReason::BadConfig("no".into()),
+            StopReason::Denied("no".into()),
             StopReason::Broken("no".into()),
         ];
         all.extend(stops.map(|reason| Event::Stopped { reason }));
