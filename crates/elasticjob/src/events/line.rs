@@ -333,11 +333,13 @@ mod tests {
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"too-late"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"clock-off"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"no-items"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"shut-down"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"left"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"shut-down"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"removed"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"conflict","theirs":"a","ours":"b"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"bad-config","error":"no"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"denied","error":"no"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"broken","error":"no"}"#]].assert_eq(&lines.join("\n"));
     }
 
