@@ -202,7 +202,8 @@ impl Planner<'_> {
 
     fn order(&mut self, at: Ms) {
         let job = &self.jobs[self.rng.below(self.jobs.len())];
-        let (name, lasts) = (job.name.clone(), self.length());
+        // What is forbidden stays so for long enough that everybody has heard of it and a fire has passed.
+        let (name, lasts) = (job.name.clone(), self.rng.range(SESSION_TIMEOUT..=SESSION_TIMEOUT * 5));
         let item = self.rng.below(job.count as usize) as u32;
         match self.rng.below(6) {
             0 => {
