@@ -46,8 +46,8 @@ fn test() -> Result<()> {
     verify()?;
     cargo(&["test", "--workspace", "--all-features", "--all-targets", "--no-fail-fast"])?;
     cargo(&["test", "--workspace", "--all-features", "--doc"])?;
-    for example in ["failover", "dataflow"] {
-        cargo(&["run", "--quiet", "--package", "elasticjob", "--example", example])?;
+    for example in ["failover", "dataflow", "extend", "attribute"] {
+        cargo(&["run", "--quiet", "--package", "elasticjob", "--features", "macros", "--example", example])?;
     }
     interop()?;
     sim(&["--seeds", SEEDS])?;
