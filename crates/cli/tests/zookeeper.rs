@@ -5,7 +5,7 @@
 mod common;
 
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, mpsc};
 use std::time::{Duration, Instant};
 
 use elasticjob::registry::{self, Kind, Op};
@@ -23,15 +23,19 @@ struct Fleet {
     runtime: Runtime,
     worker: RunningWorker,
     url: String,
+    /// What came along with the triggers that shards ran for.
+    parameters: mpsc::Receiver<Option<Arc<str>>>,
 }
 
 impl Fleet {
     fn new(namespace: &str) -> Fleet {
         let url = SERVER.url(namespace, QUICK);
         let runtime = Runtime::new().unwrap();
-        let job = Job::simple("yearly", async |_: Shard| Ok(())).cron("0 0 0 1 1 ?").shards(2);
+        let (tell, parameters) = mpsc::channel();
+        let job = Job::blocking("yearly", move |shard: Shard| Ok(tell.send(shard.trigger_parameter)?));
+        let job = job.cron("0 0 0 1 1 ?").shards(2);
         let worker = runtime.block_on(Worker::new(url.as_str()).job(job).start()).unwrap();
-        let fleet = Fleet { runtime, worker, url };
+        let fleet = Fleet { runtime, worker, url, parameters };
         fleet.until(&["jobs"], "OK");
         fleet
     }
@@ -67,7 +71,7 @@ fn a_working_fleet_is_seen_and_steered() {
     let fleet = Fleet::new("ops/steered");
     let mut records = fleet.worker.records();
     fleet.does(&["job", "disable", "yearly", "--shard", "1"]);
-    fleet.does(&["job", "trigger", "yearly"]);
+    fleet.does(&["job", "trigger", "yearly", "--param", "day=2026-11-14"]);
     let items = fleet.runtime.block_on(async {
         loop {
             if let Some(Recorded::Record(record)) = records.next().await
@@ -78,6 +82,7 @@ fn a_working_fleet_is_seen_and_steered() {
         }
     });
     assert_eq!(items, [0].into());
+    assert_eq!(fleet.parameters.recv_timeout(LONG).unwrap().as_deref(), Some("day=2026-11-14"));
     fleet.until(&["shards", "yearly", "--json"], r#""status": "DISABLED""#);
     assert!(fleet.does(&["job", "dump", "yearly"]).contains("/yearly/servers/ip1 | ENABLED\n"));
     fleet.does(&["job", "pause", "yearly"]);
