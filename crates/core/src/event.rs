@@ -51,17 +51,20 @@ pub enum Skip {
     ClockOff,
     /// Nothing belongs to this instance.
     NoItems,
+    /// The job was ended on this instance, or removed, before it began.
+    ShutDown,
 }
 
 impl Skip {
     /// All of them.
-    pub const ALL: [Skip; 6] = [
+    pub const ALL: [Skip; 7] = [
         Skip::ItemDisabled,
         Skip::ServerDisabled,
         Skip::Overrun,
         Skip::TooLate,
         Skip::ClockOff,
         Skip::NoItems,
+        Skip::ShutDown,
     ];
     /// The names of all of them.
     pub const NAMES: &[&str] = &{
@@ -83,6 +86,7 @@ impl Skip {
             Skip::TooLate => "too-late",
             Skip::ClockOff => "clock-off",
             Skip::NoItems => "no-items",
+            Skip::ShutDown => "shut-down",
         }
     }
 }
@@ -96,6 +100,7 @@ impl fmt::Display for Skip {
             Skip::TooLate => "it could not start in time",
             Skip::ClockOff => "the clock differs too much from the registry's",
             Skip::NoItems => "no item belongs to this instance",
+            Skip::ShutDown => "the job was ended on this instance before it began",
         })
     }
 }

@@ -336,6 +336,36 @@ fn an_edit_keeps_what_others_wrote_and_says_what_it_will_cause() {
 }
 
 #[test]
+fn a_strategy_that_only_some_may_know_is_pointed_out() {
+    let job = Job::at_work();
+    let read = config::stored(&job.look()).unwrap();
+    let told = |name: &str| {
+        let text = format!("{}jobShardingStrategyType: {name}\n", read.text);
+        config::update(&job.look(), &read, &text, job.now, &Zone::UTC).unwrap().done.consequences
+    };
+    assert_eq!(told("odevity"), [""; 0]);
+    assert_eq!(
+        told("by-rack"),
+        [
+            "instances that do not know the strategy `by-rack` refuse the change, and go on with what they have"
+        ]
+    );
+}
+
+#[test]
+fn a_handler_that_only_java_goes_by_is_pointed_out() {
+    let mut job = Job::at_work();
+    job.edit(|spec| drop(spec.props.insert("elasticjob.error.handlers".into(), "LOG,SLACK".into())));
+    let read = config::stored(&job.look()).unwrap();
+    let text = format!("{}jobErrorHandlerType: EMAIL\n", read.text);
+    let told = config::update(&job.look(), &read, &text, job.now, &Zone::UTC).unwrap().done.consequences;
+    assert_eq!(
+        told,
+        ["`jobErrorHandlerType` counts for Java peers only: `elasticjob.error.handlers` says who is told"]
+    );
+}
+
+#[test]
 fn settings_that_cannot_be_read_can_be_put_right() {
     let mut job = Job::at_work();
     let good = config::stored(&job.look()).unwrap().text;
@@ -592,6 +622,27 @@ fn a_check_finds_what_is_stuck_and_leaves_the_healthy_alone() {
         &ahead,
         expect![[r#"
         Problem: shard 0 ran a fire of 2026-11-15 01:20:00 UTC, which is yet to come: a clock is wrong
+    "#]],
+    );
+}
+
+#[test]
+fn a_secret_in_clear_is_not_written_and_one_that_is_there_is_noted() {
+    let mut job = Job::at_work().settled(["01:10:00"; 4]).at("01:12:00");
+    let write = |job: &Job, from: &str, to: &str| {
+        let read = config::stored(&job.look()).unwrap();
+        config::update(&job.look(), &read, &read.text.replace(from, to), job.now, &Zone::UTC)
+    };
+    job.edit(|spec| drop(spec.props.insert("email.password".into(), "${SMTP}".into())));
+    let refusal = write(&job, "${SMTP}", "hunter2").unwrap_err().to_string();
+    assert!(refusal.contains("props email.password is a secret in clear"), "{refusal}");
+    // Java peers know no other way: what they wrote can stay when something else is changed.
+    job.edit(|spec| drop(spec.props.insert("email.password".into(), "hunter2".into())));
+    assert!(write(&job, "failover: false", "failover: true").is_ok());
+    check_health(
+        &job,
+        expect![[r#"
+        Note: props email.password is a secret in clear, which everybody who reads the registry could read: write ${NAME} for an environment variable of each host, or ${file:/path} for a file there
     "#]],
     );
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
-use elasticjob_core::event::{Event, StopReason};
+use elasticjob_core::event::{Event, Outcome, StopReason};
 use elasticjob_core::node::Node;
 use elasticjob_core::view::View;
 use elasticjob_cron::Schedule;
@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::executor::{Executor, Finished, MayBegin};
+use crate::handler::{Failure, Reporter};
 use crate::link::{Connection, Link};
 use crate::recorder::{Record, Recorder};
 use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
@@ -66,6 +67,7 @@ pub(crate) struct Driver {
     /// Set, when all jobs of the worker are to leave: how long running shards may go on.
     leave: watch::Receiver<Option<Duration>>,
     recorder: Recorder,
+    reporter: Reporter,
     status: watch::Sender<Status>,
     /// The id that we had last.
     me: Arc<str>,
@@ -84,6 +86,7 @@ pub(crate) struct Parts {
     pub(crate) clock_steps: watch::Receiver<u64>,
     pub(crate) leave: watch::Receiver<Option<Duration>>,
     pub(crate) recorder: Recorder,
+    pub(crate) reporter: Reporter,
     pub(crate) status: watch::Sender<Status>,
 }
 
@@ -119,6 +122,7 @@ impl Driver {
             clock_steps: parts.clock_steps,
             leave: parts.leave,
             recorder: parts.recorder,
+            reporter: parts.reporter,
             status: parts.status,
             me: "".into(),
         }
@@ -129,6 +133,7 @@ impl Driver {
     pub(crate) async fn run(self: Box<Self>) -> StopReason {
         let (job, root, link, status) =
             (self.job.clone(), self.root.clone(), self.link.clone(), self.status.clone());
+        let (mut reporter, clock) = (self.reporter.clone(), self.clock);
         let panic = match AssertUnwindSafe(self.work()).catch_unwind().await {
             Ok(reason) => return reason,
             Err(panic) => crate::executor::panic_text(panic.as_ref()),
@@ -137,6 +142,8 @@ impl Driver {
         if let Some(connection) = link.current() {
             clean_up(&connection, &root).await;
         }
+        let (message, at) = (format!("broken: {panic}").into(), clock.now().wall);
+        reporter.handle(None, &Failure { job, item: None, run: None, at, message });
         let reason = StopReason::Broken(panic);
         status.send_modify(|it| it.phase = Phase::Stopped(reason.clone()));
         reason
@@ -361,10 +368,20 @@ impl Driver {
         }));
     }
 
+    /// Hands a failure to the job's error handlers. It does not wait for them.
+    fn fail(&mut self, failure: &Failure) {
+        self.reporter.handle(self.coordinator.plan().map(|plan| &plan.spec), failure);
+    }
+
     fn record(&mut self, event: Event, now: Now) {
         if matches!(event, Event::Registered { .. } | Event::ConfigChanged) {
             let schedule = self.coordinator.plan().and_then(|plan| plan.schedule.clone());
             self.status.send_modify(|it| (it.phase, it.schedule) = (Phase::Registered, schedule));
+        }
+        if let Event::ItemFinished { task_id, item, outcome: Outcome::Failed(message) } = &event {
+            let (run, item) = (Some(task_id.as_str().into()), Some(*item));
+            let message = message.as_str().into();
+            self.fail(&Failure { job: self.job.clone(), item, run, at: now.wall, message });
         }
         if let Some(connection) = &self.connection {
             self.me = connection.id.clone();

@@ -155,6 +155,8 @@ pub struct FileJob {
     pub spec: JobSpec,
     /// What the job does.
     pub work: FileWork,
+    /// The name of its type, if it is [`FileWork::Typed`].
+    pub job_type: Option<String>,
     /// The line of the file that has the job's name.
     pub line: usize,
 }
@@ -166,13 +168,14 @@ pub struct FileJob {
 ///
 /// let text = "
 /// jobs:
-///   ours: { script: [echo, hello] }
+///   list: { script: [echo, hello] }
 ///   java: { elasticJobType: SCRIPT, props: { script.command.line: date } }
 ///   ping: { http: https://example.com/ping }
 ///   code: {}
+///   ours: { elasticJobType: SQL, props: { sql.statement: VACUUM } }
 /// ";
 /// let work: Vec<FileWork> = JobsFile::parse(text, |_| None)?.jobs.iter().map(|job| job.work).collect();
-/// assert_eq!(work, [FileWork::Script, FileWork::Script, FileWork::Http, FileWork::Code]);
+/// assert_eq!(work, [FileWork::Script, FileWork::Script, FileWork::Http, FileWork::Code, FileWork::Typed]);
 /// # Ok::<(), elasticjob::file::FileError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +187,8 @@ pub enum FileWork {
     Script,
     /// Requests to the address in the property `http.uri`.
     Http,
+    /// What a type of job does that the program adds: see [`FileJob::job_type`].
+    Typed,
 }
 
 impl JobsFile {

@@ -269,6 +269,8 @@ pub enum Skipped {
     ClockOff,
     /// See [`Skip::NoItems`].
     NoItems,
+    /// See [`Skip::ShutDown`].
+    ShutDown,
 }
 
 /// What the library records; see [`Event`].
@@ -408,6 +410,7 @@ impl From<Skip> for Skipped {
             Skip::TooLate => Skipped::TooLate,
             Skip::ClockOff => Skipped::ClockOff,
             Skip::NoItems => Skipped::NoItems,
+            Skip::ShutDown => Skipped::ShutDown,
         }
     }
 }
@@ -421,6 +424,7 @@ impl From<Skipped> for Skip {
             Skipped::TooLate => Skip::TooLate,
             Skipped::ClockOff => Skip::ClockOff,
             Skipped::NoItems => Skip::NoItems,
+            Skipped::ShutDown => Skip::ShutDown,
         }
     }
 }

@@ -274,9 +274,12 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     let unasked = round.source == Source::Trigger && asked.is_none() && !is_asked(at);
     let moves = at.view.necessary && round.source != Source::Failover;
     let in_doubt = moves || unasked || at.leaving || !at.is_registered();
-    let tell = overtaken(at, round);
+    let tell = overtaken(at, round, asked.is_some());
     if items.is_empty() || (in_doubt && !items.iter().any(begun)) {
         return Step { tell, ..turn_back(at, round) };
+    }
+    if !at.is_registered() && !on(Mutant::StartShutDown) {
+        return give_up(at, round);
     }
     if items != round.items {
         let next = Run::Beginning { round: Round { items, ..round.clone() }, asked };
@@ -298,8 +301,12 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
 }
 
 /// Items that were claimed, and their fire or trigger settled with it, just as the configuration lost them.
-fn overtaken(at: &Standpoint<'_>, round: &Round) -> Option<Event> {
-    let claimed = |item: &u32| at.item(*item).is_some_and(|it| is_begun(at, round, it, true));
+fn overtaken(at: &Standpoint<'_>, round: &Round, asked: bool) -> Option<Event> {
+    let claimed = |item: &u32| match at.item(*item) {
+        Some(state) => is_begun(at, round, state, asked),
+        // What bears no mark is not waited for when it is taken away.
+        None => asked && !at.plan.spec.monitor_execution,
+    };
     let lost = |item: &u32| *item >= at.plan.spec.sharding_total_count && claimed(item);
     let items: BTreeSet<u32> = round.items.iter().copied().filter(lost).collect();
     let tell = !items.is_empty() && !on(Mutant::OvertakeSilently);
@@ -324,6 +331,14 @@ fn turn_back(at: &Standpoint<'_>, round: &Round) -> Step {
         }
         _ => Step::go(Run::Idle),
     }
+}
+
+/// The job was ended here while the answer to our claim was on its way: what was granted does not start.
+fn give_up(at: &Standpoint<'_>, round: &Round) -> Step {
+    let told = Event::Skipped { nominal: round.nominal, items: round.items.clone(), why: Skip::ShutDown };
+    let step = complete(at, round);
+    let next = step.next.or_else(|| Some(Run::Completing { round: round.clone() }));
+    Step { commit: step.commit.map(|it| it.telling(told)), next, tell: None }
 }
 
 /// One transaction that makes these items ours to run, whatever their number: it is refused if we are gone,

@@ -3,11 +3,11 @@
 mod context;
 pub(crate) mod dataflow;
 #[cfg(feature = "http")]
-mod http;
+pub(crate) mod http;
 #[cfg(not(feature = "http"))]
 #[path = "no_http.rs"]
 mod http;
-mod output;
+pub(crate) mod output;
 mod props;
 pub(crate) mod script;
 
@@ -28,7 +28,7 @@ use tracing::Instrument;
 
 use crate::job::{Job, JobError, Shard, Work};
 use http::Http;
-use props::Props;
+pub(crate) use props::Props;
 pub use props::TypeError;
 
 /// An item that ended.
@@ -160,6 +160,8 @@ pub(crate) fn check(job: &Job) -> Result<(), TypeError> {
         Work::Dataflow(_) => dataflow::Settings::read(props).map(drop),
         Work::Script => script::check(props),
         Work::Http => http::check(props),
+        // The worker that finds it asks it.
+        Work::Named(_) | Work::Typed(_) => Ok(()),
     }
 }
 
@@ -214,6 +216,8 @@ impl ItemRun {
             // Boxed, so that the items of other jobs do not take up the room that these need.
             Work::Script => outcome_of(Box::pin(script::run(&shard, props, grace)).await, &cancel),
             Work::Http => outcome_of(Box::pin(self.http.run(&shard, props)).await, &cancel),
+            Work::Typed(job) => stoppable(job.run(shard, self.props.clone()), &cancel, grace).await,
+            Work::Named(name) => Outcome::Failed(format!("there is no job type `{name}` here")),
         }
     }
 }
@@ -270,7 +274,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     format!("panicked: {}", text.unwrap_or("(no text)"))
 }
 
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

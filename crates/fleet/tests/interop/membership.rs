@@ -48,6 +48,24 @@ async fn java_joins_a_rust_cluster_and_leaves() {
     world.exactly_once(&job, from, until).await;
 }
 
+/// Without marks nobody knows who runs what; while nobody comes or goes, each fire runs once all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a JDK and Maven: cargo xtask interop"]
+async fn an_unmonitored_job_is_shared_too() {
+    let world = World::new("unmonitored").await;
+    let job = FleetJob { monitor: false, ..job("orders", 4) };
+    let _j1 = world.java_ready("j1", 1, &[&job]).await;
+    let r1 = world.rust("r1", &[&job]);
+    let from = world.settles(&job, &["j1", "r1"]).await;
+    world.settles(&job, &["j1", "r1"]).await;
+    let until = world.settles(&job, &["j1", "r1"]).await;
+    world.exactly_once(&job, from, until).await;
+    world.rests(&job, until).await;
+    r1.leave().await;
+    world.settles(&job, &["j1"]).await;
+    world.sound().await;
+}
+
 /// The procedure of `docs/java-fleets.md`, step by step, and back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a JDK and Maven: cargo xtask interop"]
