@@ -330,6 +330,7 @@ mod tests {
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"too-late"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"clock-off"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"no-items"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"shut-down"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"left"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"shut-down"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"removed"}
