@@ -458,11 +458,14 @@ fn pass_baton(at: &Standpoint<'_>, round: &Round) -> Vec<Op> {
     hosts.dedup();
     let here = hosts.iter().position(|ip| *ip == ip_of(at.me));
     let Some(next) = here.map(|here| hosts[(here + 1) % hosts.len()]) else { return Vec::new() };
-    match at.view.baton.as_deref() {
-        Some(holder) if holder == next => Vec::new(),
-        Some(_) => vec![Node::Baton.delete(), Node::Baton.create_ephemeral(next)],
-        None => vec![Node::Baton.create_ephemeral(next)],
-    }
+    // Whoever creates a node in a job that was removed meanwhile brings it back to life.
+    let exists = (!on(Mutant::PassBatonBlindly)).then(|| at.i_exist());
+    let take = match at.view.baton.as_deref() {
+        Some(holder) if holder == next => return Vec::new(),
+        Some(_) => Some(Node::Baton.delete()),
+        None => None,
+    };
+    exists.into_iter().chain(take).chain([Node::Baton.create_ephemeral(next)]).collect()
 }
 
 impl Run {
