@@ -142,8 +142,8 @@ impl Driver {
         if let Some(connection) = link.current() {
             clean_up(&connection, &root).await;
         }
-        let (message, at) = (format!("broken: {panic}").into(), clock.now().wall);
-        reporter.handle(None, &Failure { job, item: None, run: None, at, message });
+        let message = format!("broken: {panic}");
+        reporter.handle(None, &Failure::new(job, None, None, clock.now().wall, &message));
         let reason = StopReason::Broken(panic);
         status.send_modify(|it| it.phase = Phase::Stopped(reason.clone()));
         reason
@@ -383,9 +383,7 @@ impl Driver {
             self.status.send_modify(|it| (it.phase, it.schedule) = (Phase::Registered, schedule));
         }
         if let Event::ItemFinished { task_id, item, outcome: Outcome::Failed(message) } = &event {
-            let (run, item) = (Some(task_id.as_str().into()), Some(*item));
-            let message = message.as_str().into();
-            self.fail(&Failure { job: self.job.clone(), item, run, at: now.wall, message });
+            self.fail(&Failure::new(self.job.clone(), Some(*item), Some(task_id), now.wall, message));
         }
         if let Some(connection) = &self.connection {
             self.me = connection.id.clone();

@@ -26,7 +26,8 @@
 //! ```
 //!
 //! In every value `${VAR}` stands for an environment variable and `${VAR:default}` for one that need not be set; `$${` is
-//! written for the characters `${`. Variables are filled in after the YAML has been read, so whatever they hold, it is one value.
+//! written for the characters `${`. Properties that hold secrets are the exception: there each worker finds the value of `${VAR}`
+//! for itself, and no default is allowed. Variables are filled in after the YAML has been read, so whatever they hold, it is one value.
 //!
 //! Anchors, aliases and `<<` work within the file; top-level keys that start with `x-` are passed over, as a place for anchors.
 

@@ -55,8 +55,24 @@ pub struct Failure {
     pub run: Option<Arc<str>>,
     /// When it was noticed.
     pub at: Timestamp,
-    /// What went wrong, with its causes. A panic is said to be one.
+    /// What went wrong, with its causes, up to 16 KiB. A panic is said to be one.
     pub message: Arc<str>,
+}
+
+/// More of a message is not kept: a thousand of them may lie in a queue.
+const MESSAGE_MAX: usize = 16 * 1024;
+
+impl Failure {
+    pub(crate) fn new(
+        job: Arc<str>,
+        item: Option<u32>,
+        run: Option<&str>,
+        at: Timestamp,
+        message: &str,
+    ) -> Failure {
+        let message = text::cut(message, MESSAGE_MAX).into();
+        Failure { job, item, run: run.map(Arc::from), at, message }
+    }
 }
 
 /// Failures of one job with the same message.

@@ -173,8 +173,7 @@ pub fn check_strategy(strategy: &dyn Strategy) -> Result<(), String> {
 /// ```
 pub async fn tell(extensions: &Extensions, job: &Job, message: &str) -> Result<(), Error> {
     handler::check(&job.spec, &extensions.handlers)?;
-    let (item, at) = (Some(0), Timestamp::now());
-    let failure = Failure { job: job.name().into(), item, run: None, at, message: message.into() };
+    let failure = Failure::new(job.name().into(), Some(0), None, Timestamp::now(), message);
     handler::tell_once(&job.spec, &extensions.handlers, failure).await
 }
 

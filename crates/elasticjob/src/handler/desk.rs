@@ -288,6 +288,9 @@ impl Clerk {
                 continue;
             }
             slot.due = None;
+            if slot.pile.is_empty() {
+                continue; // What was not looked at is told with something that was.
+            }
             slot.pile.add_unseen(self.counts.unseen.swap(0, Ordering::Relaxed));
             let Some(report) = slot.pile.take(slot.route.props.clone()) else { continue };
             slot.telling = Some(report.clone());

@@ -36,6 +36,18 @@ async fn the_failures_of_a_round_are_one_report() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_without_end_is_cut() {
+    let (pager, mut reports) = post();
+    let job = Job::simple("long", async |_: Shard| Err("作".repeat(1_000_000).into())).one_off();
+    let worker = Worker::new("embedded://").job(job.error_handlers(["pager"])).error_handler("pager", pager);
+    let worker = start(worker).await;
+    worker.trigger("long").await.unwrap();
+    let message = next(&mut reports).await.first().message.clone();
+    assert!(message.len() <= 16 * 1024 && message.ends_with("作…"), "{}", message.len());
+    worker.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_storm_is_a_report_a_minute_and_none_is_missing_from_it() {
     const SHARDS: u64 = 40;
     let (pager, mut reports) = post();

@@ -118,6 +118,22 @@ async fn a_name_that_nobody_added_is_said_at_the_start() {
     );
 }
 
+#[cfg(not(any(feature = "email", feature = "http")))]
+#[tokio::test]
+async fn a_handler_that_the_program_is_built_without_is_said_at_the_start() {
+    for (name, feature) in
+        [("EMAIL", "email"), ("DINGTALK", "http"), ("WECHAT", "http"), ("SLACK", "http"), ("WEBHOOK", "http")]
+    {
+        let worker = Worker::new("embedded://").job(failing("a").error_handlers([name]));
+        assert_eq!(
+            refused(worker).await,
+            format!(
+                "job `a`: error handler {name}: {name} needs the feature `{feature}` of the crate elasticjob, which this program is built without"
+            )
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_name_stands_for_one_thing() {
     let worker = || Worker::new("embedded://");
