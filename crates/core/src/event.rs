@@ -145,6 +145,8 @@ pub enum StopReason {
     },
     /// The stored configuration cannot be used, and there is no earlier one that could.
     BadConfig(String),
+    /// The registry does not let this instance take part: which node is in the way, and the remedy.
+    Denied(String),
     /// Something in this process broke that must not: a strategy panicked, or this library did.
     Broken(String),
 }
@@ -162,6 +164,7 @@ impl fmt::Display for StopReason {
                 )
             }
             StopReason::BadConfig(error) => write!(f, "the stored configuration cannot be used: {error}"),
+            StopReason::Denied(error) => f.write_str(error),
             StopReason::Broken(panic) => write!(f, "broken: {panic}"),
         }
     }

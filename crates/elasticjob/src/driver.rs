@@ -276,6 +276,10 @@ impl Driver {
                 tracing::warn!(job = &*self.job, ?slot, "registry: {error}");
                 Verdict::Unknown
             }
+            // Who cannot take part at all says so; rights that are taken away later may come back.
+            Err(error @ CommitError::Denied { .. }) if self.status.borrow().phase == Phase::Starting => {
+                return Some(StopReason::Denied(error.to_string()));
+            }
             // It was not done. Trying again at once would not help.
             Err(
                 error @ (CommitError::TooLarge { .. } | CommitError::Denied { .. } | CommitError::Invalid(_)),

@@ -357,3 +357,28 @@ async fn ten_thousand_items_are_more_than_a_transaction_takes_and_run_all_the_sa
         worker.shutdown().await;
     }
 }
+
+/// A parameter is kept with every shard until it ends, all of them in one transaction: the largest that is accepted
+/// must not be too large for that, however long the names are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_longest_parameter_reaches_a_thousand_shards() {
+    let (tell, mut told) = mpsc::channel(2000);
+    let name = "a-job-with-a-rather-long-name-as-people-like-to-give-them-to-their-jobs";
+    let job = Job::simple(name, move |shard: Shard| {
+        let tell = tell.clone();
+        async move { Ok(tell.send((shard.item, shard.trigger_parameter)).await?) }
+    });
+    let url = SERVER.url("a-namespace-of-some-length/with-a-part-below", QUICK);
+    let job = job.shards(1000).failover(true).pool(Pool::Size(100));
+    let worker = Worker::new(url).job(job).start().await.unwrap();
+    let longest = "x".repeat(221);
+    worker.trigger_with(name, &longest).await.unwrap();
+    let mut items = BTreeSet::new();
+    while items.len() < 1000 {
+        let (item, parameter) = timeout(LONG, told.recv()).await.expect("all of them run").unwrap();
+        assert_eq!(parameter.as_deref(), Some(longest.as_str()));
+        items.insert(item);
+    }
+    assert!(worker.trigger_with(name, &format!("{longest}x")).await.is_err());
+    worker.shutdown().await;
+}

@@ -312,6 +312,8 @@ pub enum Reason {
     Conflict,
     /// See [`StopReason::BadConfig`].
     BadConfig,
+    /// See [`StopReason::Denied`].
+    Denied,
     /// See [`StopReason::Broken`].
     Broken,
 }
@@ -473,6 +475,7 @@ impl From<Event> for Record {
                     StopReason::Removed => Reason::Removed,
                     StopReason::Conflict { .. } => Reason::Conflict,
                     StopReason::BadConfig(_) => Reason::BadConfig,
+                    StopReason::Denied(_) => Reason::Denied,
                     StopReason::Broken(_) => Reason::Broken,
                 };
                 Record::Stopped { reason, said }

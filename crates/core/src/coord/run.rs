@@ -192,7 +192,9 @@ fn replay(at: &Standpoint<'_>) -> Option<Run> {
 
 fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> Step {
     let pending = at.view.necessary || at.view.processing;
-    if pending && !at.leaving && !at.view.available().is_empty() {
+    // A trigger that comes before anything was handed out for the first time is for what will be.
+    let coming = pending || (source == Source::Trigger && is_asked(at) && !is_handed_out(at));
+    if coming && !at.leaving && !at.view.available().is_empty() {
         return Step::stay();
     }
     if !at.leaving && owns_unseen(at) && !on(Mutant::TrustNarrowMirror) {
@@ -221,6 +223,12 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
 /// in our place.
 fn is_asked(at: &Standpoint<'_>) -> bool {
     at.view.triggers.contains_key(at.me) || on(Mutant::RememberTrigger)
+}
+
+/// Whether any item has an owner.
+fn is_handed_out(at: &Standpoint<'_>) -> bool {
+    let mut known = at.view.items.range(..at.plan.spec.sharding_total_count);
+    known.any(|(_, state)| state.owner.is_some())
 }
 
 /// Whether something is ours that the mirror does not follow yet, so that nobody can say if it may run.
@@ -450,11 +458,14 @@ fn pass_baton(at: &Standpoint<'_>, round: &Round) -> Vec<Op> {
     hosts.dedup();
     let here = hosts.iter().position(|ip| *ip == ip_of(at.me));
     let Some(next) = here.map(|here| hosts[(here + 1) % hosts.len()]) else { return Vec::new() };
-    match at.view.baton.as_deref() {
-        Some(holder) if holder == next => Vec::new(),
-        Some(_) => vec![Node::Baton.delete(), Node::Baton.create_ephemeral(next)],
-        None => vec![Node::Baton.create_ephemeral(next)],
-    }
+    // Whoever creates a node in a job that was removed meanwhile brings it back to life.
+    let exists = (!on(Mutant::PassBatonBlindly)).then(|| at.i_exist());
+    let take = match at.view.baton.as_deref() {
+        Some(holder) if holder == next => return Vec::new(),
+        Some(_) => Some(Node::Baton.delete()),
+        None => None,
+    };
+    exists.into_iter().chain(take).chain([Node::Baton.create_ephemeral(next)]).collect()
 }
 
 impl Run {

@@ -115,6 +115,7 @@ fn stop(reason: &StopReason) -> Vec<(&'static str, Value)> {
             vec![("reason", json!("conflict")), ("theirs", json!(theirs)), ("ours", json!(ours))]
         }
         StopReason::BadConfig(error) => vec![("reason", json!("bad-config")), ("error", json!(error))],
+        StopReason::Denied(error) => vec![("reason", json!("denied")), ("error", json!(error))],
         StopReason::Broken(error) => vec![("reason", json!("broken")), ("error", json!(error))],
     }
 }
@@ -195,6 +196,7 @@ fn stopped(fields: &Fields<'_>) -> Result<StopReason, LineError> {
         "removed" => StopReason::Removed,
         "conflict" => StopReason::Conflict { theirs: fields.text("theirs")?, ours: fields.text("ours")? },
         "bad-config" => StopReason::BadConfig(fields.text("error")?),
+        "denied" => StopReason::Denied(fields.text("error")?),
         "broken" => StopReason::Broken(fields.text("error")?),
         _ => return Err(LineError::Field("reason")),
     })
@@ -279,6 +281,7 @@ mod tests {
             StopReason::Removed,
             StopReason::Conflict { theirs: "a".into(), ours: "b".into() },
             StopReason::BadConfig("no".into()),
+            StopReason::Denied("no".into()),
             StopReason::Broken("no".into()),
         ];
         all.extend(stops.map(|reason| Event::Stopped { reason }));
@@ -330,11 +333,13 @@ mod tests {
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"too-late"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"clock-off"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"no-items"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"shut-down"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"left"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"shut-down"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"removed"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"conflict","theirs":"a","ours":"b"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"bad-config","error":"no"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"denied","error":"no"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"broken","error":"no"}"#]].assert_eq(&lines.join("\n"));
     }
 

@@ -9,7 +9,7 @@ use elasticjob_fleet::chaos::{self, Options, Report};
 /// Real worker processes on a three-node ensemble, hurt for a while by a plan that a seed decides.
 #[derive(Parser)]
 struct Arguments {
-    /// How long, in seconds: storms of at most 80 seconds, with 80 seconds of calm after each.
+    /// How long, in seconds: storms of 80 seconds or so, with 80 seconds of calm after each.
     #[arg(long, default_value_t = 120)]
     seconds: u64,
     /// Decides everything that goes wrong.

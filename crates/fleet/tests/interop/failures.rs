@@ -20,10 +20,11 @@ async fn a_java_leader_is_killed_and_rust_leads() {
     j1.kill();
     let alone = world.settles(&job, &["r1"]).await;
     world.leads("orders", "r1").await;
-    let _j2 = world.java_ready("j2", 2, &[&job]).await;
-    let until = world.settles(&job, &["j2", "r1"]).await;
-    world.sound().await;
+    let until = world.settles(&job, &["r1"]).await;
     world.exactly_once(&job, alone, until).await;
+    let _j2 = world.java_ready("j2", 2, &[&job]).await;
+    world.settles(&job, &["j2", "r1"]).await;
+    world.sound().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -177,9 +178,7 @@ async fn a_java_leader_that_waits_for_the_dead_is_relieved_by_rust() {
     let world = World::new("orphans").await;
     // Without misfire: Java would make up for what it missed in its wait, some time later.
     let job = FleetJob { failover: true, misfire: false, work: 1500, ..job("orders", 4) };
-    let j1 = world.java_ready("j1", 1, &[&job]).await;
-    let j2 = world.java_ready("j2", 2, &[&job]).await;
-    world.settles(&job, &["j1", "j2"]).await;
+    let [j1, j2] = world.java_cluster(&job).await;
     world.leads("orders", "j1").await;
     let ops = world.ops().await;
     let (host, dead) = (Part::Server(java_host(2)), world.instance("j2"));

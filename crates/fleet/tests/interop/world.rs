@@ -101,6 +101,16 @@ impl World {
         member
     }
 
+    /// Two Java processes that share a job. The second comes when the first has made its assignment: one that comes
+    /// during that would be overlooked for good (D6).
+    pub(crate) async fn java_cluster(&self, job: &FleetJob) -> [Member; 2] {
+        let first = self.java_ready("j1", 1, &[job]).await;
+        self.settles(job, &["j1"]).await;
+        let second = self.java_ready("j2", 2, &[job]).await;
+        self.settles(job, &["j1", "j2"]).await;
+        [first, second]
+    }
+
     /// The same as [`World::java`], with more words for the process, and its jobs in Java's words.
     pub(crate) fn java_with(&self, name: &str, host: u8, more: &[&str], jobs: &[String]) -> Member {
         let session = SESSION.as_millis().to_string();

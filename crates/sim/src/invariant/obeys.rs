@@ -87,7 +87,7 @@ fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
                 ) || removing,
                 StopReason::Removed => removing,
                 StopReason::BadConfig(_) => case.in_doubt(*at),
-                StopReason::Conflict { .. } | StopReason::Broken(_) => false,
+                StopReason::Conflict { .. } | StopReason::Denied(_) | StopReason::Broken(_) => false,
             };
         if !asked {
             let what = format!("job {job} ends on {instance:?}, and nobody asked: {reason}");
