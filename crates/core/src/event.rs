@@ -44,6 +44,8 @@ pub enum Skip {
     ClockOff,
     /// Nothing belongs to this instance.
     NoItems,
+    /// The instance had to stop while the hook before the round was waited for.
+    Interrupted,
 }
 
 impl fmt::Display for Skip {
@@ -55,6 +57,7 @@ impl fmt::Display for Skip {
             Skip::TooLate => "it could not start in time",
             Skip::ClockOff => "the clock differs too much from the registry's",
             Skip::NoItems => "no item belongs to this instance",
+            Skip::Interrupted => "the instance had to stop before it began",
         })
     }
 }
@@ -68,6 +71,34 @@ pub enum Outcome {
     Failed(String),
     /// It was told to stop, and did.
     Cancelled,
+}
+
+/// A call of user code around a round.
+///
+/// ```
+/// assert_eq!(elasticjob_core::event::Hook::OnceAfter.to_string(), "hook after the round, once per cluster");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hook {
+    /// Before the items of a round, on every instance that runs some.
+    Before,
+    /// After them.
+    After,
+    /// Before the first item of a round starts anywhere, on one instance.
+    OnceBefore,
+    /// After the last item of a round has ended, on one instance.
+    OnceAfter,
+}
+
+impl fmt::Display for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Hook::Before => "hook before the round",
+            Hook::After => "hook after the round",
+            Hook::OnceBefore => "hook before the round, once per cluster",
+            Hook::OnceAfter => "hook after the round, once per cluster",
+        })
+    }
 }
 
 /// Why a job ends on this instance.
@@ -161,6 +192,15 @@ pub enum Event {
         item: u32,
         /// How.
         outcome: Outcome,
+    },
+    /// A hook returned an error, panicked, took too long, or could not be called. The round went on.
+    HookFailed {
+        /// The round.
+        task_id: String,
+        /// Which.
+        hook: Hook,
+        /// Why.
+        error: String,
     },
     /// A round ended.
     RoundFinished {

@@ -1,7 +1,7 @@
 //! Every node of a job's subtree: the only place where paths are spelled.
 //!
 //! The spelling is that of ElasticJob 3.0.x, so that Java peers and consoles find what they look for. One
-//! node is our own: [`Node::Cursor`], which Java ignores.
+//! node of items is our own: [`Node::Cursor`]; and so are [`Node::Hooked`]. Java ignores them.
 
 use crate::tree::{Kind, Op};
 
@@ -16,6 +16,15 @@ pub enum Latch {
     /// Who runs the hook before a round, once per cluster.
     Started,
     /// Who runs the hook after a round, once per cluster.
+    Completed,
+}
+
+/// A side of a round, at which hooks are called once per cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Before the first item starts.
+    Started,
+    /// After the last has completed.
     Completed,
 }
 
@@ -71,6 +80,8 @@ pub enum Node {
     AllStarted,
     /// The parent of all [`Node::Completed`].
     AllCompleted,
+    /// The last fire whose hook was called, once per cluster. Our own addition.
+    Hooked(Phase),
     /// An instance is asked to run now.
     Trigger(String),
     /// Written to learn the registry's time.
@@ -112,6 +123,8 @@ impl Node {
             Node::Completed(item) => format!("/guarantee/completed/{item}"),
             Node::AllStarted => "/guarantee/started".into(),
             Node::AllCompleted => "/guarantee/completed".into(),
+            Node::Hooked(Phase::Started) => "/guarantee/started-fire".into(),
+            Node::Hooked(Phase::Completed) => "/guarantee/completed-fire".into(),
             Node::Trigger(id) => format!("/trigger/{id}"),
             Node::SystemTime => "/systemTime/current".into(),
             Node::Baton => "/next-job-instance-ip".into(),
@@ -156,6 +169,8 @@ impl Node {
             ["leader", "failover", "latch", it] => name(it, |it| Node::InLine(Latch::Failover, it)),
             ["guarantee", "started", "", ..] => Node::AllStarted,
             ["guarantee", "completed", "", ..] => Node::AllCompleted,
+            ["guarantee", "started-fire", "", ..] => Node::Hooked(Phase::Started),
+            ["guarantee", "completed-fire", "", ..] => Node::Hooked(Phase::Completed),
             ["guarantee", "started", i, ""] => item(i, Node::Started),
             ["guarantee", "completed", i, ""] => item(i, Node::Completed),
             ["guarantee", "started-latch", it, ""] => name(it, |it| Node::InLine(Latch::Started, it)),
@@ -225,6 +240,7 @@ mod tests {
         let id = || "10.0.0.1@-@7".to_owned();
         let mut nodes = vec![Node::Root, Node::Config, Node::Leader, Node::Necessary, Node::Processing];
         nodes.extend([Node::AllStarted, Node::AllCompleted, Node::SystemTime, Node::Baton]);
+        nodes.extend([Node::Hooked(Phase::Started), Node::Hooked(Phase::Completed)]);
         nodes.extend([Node::Server("10.0.0.1".into()), Node::Instance(id()), Node::Trigger(id())]);
         for i in [0, 7, 10, u32::MAX] {
             nodes.extend([Node::Item(i), Node::Owner(i), Node::Running(i), Node::Failover(i)]);

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::executor::{Executor, Finished};
+use crate::executor::{Ended, Executor};
 use crate::link::{Connection, Link};
 use crate::recorder::{Record, Recorder};
 use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
@@ -88,7 +88,7 @@ enum Happened {
     Link,
     Watch(WatchEvent),
     Committed(u64, Slot, Result<(), CommitError>),
-    Finished(Finished),
+    Ended(Ended),
     Leave,
     Distrust,
     Time,
@@ -164,7 +164,7 @@ impl Driver {
             },
             event = next_event(self.watch.as_mut()) => Happened::Watch(event),
             Some((session, slot, result)) = self.commits.next() => Happened::Committed(session, slot, result),
-            finished = self.executor.next() => Happened::Finished(finished),
+            ended = self.executor.next() => Happened::Ended(ended),
             Ok(()) = self.leave.changed() => Happened::Leave,
             () = sleep_until(distrust_at) => Happened::Distrust,
             () = sleep_until(wakeup.mono.map(|mono| self.clock.instant(mono))) => Happened::Time,
@@ -179,8 +179,11 @@ impl Driver {
             Happened::Link => self.follow_link(),
             Happened::Watch(event) => self.watched(event),
             Happened::Committed(session, slot, result) => self.committed(session, slot, result),
-            Happened::Finished(Finished { round, item, outcome }) => {
+            Happened::Ended(Ended::Item { round, item, outcome }) => {
                 self.step(Input::ItemFinished { round, item, outcome })
+            }
+            Happened::Ended(Ended::Hook { round, hook, error }) => {
+                self.step(Input::HookFinished { round, hook, error })
             }
             Happened::Leave => {
                 let grace = (*self.leave.borrow_and_update())?;
@@ -315,6 +318,7 @@ impl Driver {
                 let plan = self.coordinator.plan().expect("an order comes from a plan");
                 self.executor.start(order, &plan.spec);
             }
+            Effect::Hook(order) => self.executor.call(order),
             Effect::Yield { round } => self.executor.tell_to_yield(round),
             Effect::Cancel { round } => self.executor.cancel(round),
             Effect::Resync => self.resync = true,

@@ -2,6 +2,7 @@
 
 mod dataflow;
 pub(crate) mod http;
+mod listener;
 pub(crate) mod script;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::executor::dataflow::Flow;
 pub use dataflow::{DataflowJob, EachJob, PartlyFailed, Processed};
+pub(crate) use listener::Listeners;
+pub use listener::{Listener, OnceListener, Round};
 
 /// Why a shard failed. Any error converts into it, and so does a text: `Err("no rows".into())`.
 pub type JobError = Box<dyn std::error::Error + Send + Sync + 'static>;
@@ -191,6 +194,7 @@ pub struct Job {
     pub(crate) spec: JobSpec,
     pub(crate) class: String,
     pub(crate) work: Work,
+    pub(crate) listeners: Listeners,
 }
 
 impl Job {
@@ -219,11 +223,11 @@ impl Job {
     }
 
     fn new(name: impl Into<String>, work: Work) -> Job {
-        Job { spec: JobSpec::new(name, 1), class: String::new(), work }
+        Job::from_spec(JobSpec::new(name, 1), "", work)
     }
 
     pub(crate) fn from_spec(spec: JobSpec, class: &str, work: Work) -> Job {
-        Job { spec, class: class.to_owned(), work }
+        Job { spec, class: class.to_owned(), work, listeners: Listeners::default() }
     }
 
     /// The job's name.

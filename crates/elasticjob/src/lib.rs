@@ -38,12 +38,15 @@ pub mod testing;
 mod unbound;
 mod worker;
 
-pub use elasticjob_core::event::{Event, Outcome, Skip, Source, StopReason};
+pub use elasticjob_core::event::{Event, Hook, Outcome, Skip, Source, StopReason};
 pub use elasticjob_core::spec::{JobSpec, SpecError};
 pub use elasticjob_core::strategy::Strategy;
 pub use error::Error;
 pub use executor::TypeError;
-pub use job::{DataflowJob, EachJob, Job, JobError, PartlyFailed, Pool, Processed, Shard, SimpleJob};
+pub use job::{
+    DataflowJob, EachJob, Job, JobError, Listener, OnceListener, PartlyFailed, Pool, Processed, Round, Shard,
+    SimpleJob,
+};
 pub use ops::{Ops, OpsError};
 pub use recorder::{Record, Recorded, Records};
 pub use worker::{JobState, RegistryAt, RunningWorker, Worker, until_asked_to_end};

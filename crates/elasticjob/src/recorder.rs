@@ -89,6 +89,7 @@ fn log(record: &Record) {
         Event::ItemFinished { task_id, item, outcome: Outcome::Failed(error) } => {
             tracing::error!(job, item, task_id, "item failed: {error}");
         }
+        Event::HookFailed { task_id, hook, error } => tracing::error!(job, task_id, "{hook} failed: {error}"),
         Event::ConfigRefused { error } => tracing::error!(job, "configuration refused: {error}"),
         Event::Stopped { reason } => tracing::info!(job, "stopped: {reason}"),
         Event::Suspended | Event::Distrusted => tracing::warn!(job, event = ?record.event, "registry lost"),

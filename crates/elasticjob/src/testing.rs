@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elasticjob_core::coord::{Order, OrderItem};
-use elasticjob_core::event::{Outcome, Source};
+use elasticjob_core::coord::{HookOrder, Order, OrderItem};
+use elasticjob_core::event::{Hook, Outcome, Source};
 use elasticjob_core::plan::Plan;
 use elasticjob_core::strategy::Strategies;
 use elasticjob_cron::Zone;
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::executor::{self, Executor};
+use crate::executor::{self, Ended, Executor};
 use crate::job::{Job, Shard};
 use crate::worker::Worker;
 
@@ -60,8 +60,8 @@ pub fn cancelled(shard: Shard) -> Shard {
     shard
 }
 
-/// Runs all shards of a job once, here and now, as one round on one worker would: parameters, pool and panics
-/// included. There is no registry.
+/// Runs all shards of a job once, here and now, as one round on one worker would: parameters, pool, listeners and
+/// panics included. There is no registry. What goes wrong in a listener is logged.
 ///
 /// ```
 /// use elasticjob::{Job, Outcome, Shard, testing};
@@ -93,14 +93,29 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
         job_parameter: plan.spec.job_parameter.clone(),
         items: (0..total).map(item).collect(),
     };
-    let mut executor = Executor::new(Arc::from(job.name()), job.work.clone(), CANCEL_GRACE);
-    executor.start(order, &plan.spec);
+    let listeners = job.listeners.clone();
+    let mut executor = Executor::new(Arc::from(job.name()), job.work.clone(), listeners, CANCEL_GRACE);
+    for hook in [Hook::OnceBefore, Hook::Before] {
+        call(&mut executor, hook, &order).await;
+    }
+    executor.start(order.clone(), &plan.spec);
     let mut outcomes = BTreeMap::new();
     while outcomes.len() < total as usize {
-        let finished = executor.next().await;
-        outcomes.insert(finished.item, finished.outcome);
+        if let Ended::Item { item, outcome, .. } = executor.next().await {
+            outcomes.insert(item, outcome);
+        }
+    }
+    for hook in [Hook::After, Hook::OnceAfter] {
+        call(&mut executor, hook, &order).await;
     }
     Ok(outcomes)
+}
+
+async fn call(executor: &mut Executor, hook: Hook, order: &Order) {
+    executor.call(HookOrder { hook, round: order.clone() });
+    if let Ended::Hook { error: Some(error), .. } = executor.next().await {
+        tracing::error!("{hook} failed: {error}");
+    }
 }
 
 /// Lets a worker's clock begin at `start` and follow tokio's, which a test can pause and move: a job that runs

@@ -311,11 +311,12 @@ impl RunningWorker {
         let name: Arc<str> = job.name().into();
         let (status, status_reader) = watch::channel(Status::default());
         let Shared { link, clock, clock_steps } = self.shared.clone();
-        let local = Local { spec: job.spec, class: job.class, zone: zone.clone() };
+        let hooks = job.listeners.hooks();
+        let local = Local { spec: job.spec, class: job.class, zone: zone.clone(), hooks };
         let driver = Driver::new(Parts {
             job: name.clone(),
             coordinator: Coordinator::new(local, worker.strategies.clone(), clock.now()),
-            executor: Executor::new(name.clone(), job.work, self.cancel_grace),
+            executor: Executor::new(name.clone(), job.work, job.listeners, self.cancel_grace),
             clock,
             link,
             clock_steps,

@@ -9,6 +9,11 @@ mod dataflow;
 mod dataflow_example;
 #[path = "jobs/examples.rs"]
 mod examples;
+#[path = "jobs/hooks.rs"]
+mod hooks;
+#[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/hooks.rs"]
+mod hooks_example;
 #[cfg(feature = "http")]
 #[path = "jobs/http.rs"]
 mod http;

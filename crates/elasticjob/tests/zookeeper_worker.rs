@@ -388,3 +388,51 @@ async fn ten_thousand_items_are_more_than_a_transaction_takes_and_run_all_the_sa
         worker.shutdown().await;
     }
 }
+
+struct Once(mpsc::UnboundedSender<String>);
+
+impl elasticjob::OnceListener for Once {
+    async fn before_first(&self, _: &elasticjob::Round) -> Result<(), JobError> {
+        Ok(self.0.send("before".to_owned())?)
+    }
+
+    async fn after_last(&self, _: &elasticjob::Round) -> Result<(), JobError> {
+        Ok(self.0.send("after".to_owned())?)
+    }
+}
+
+#[tokio::test]
+async fn of_two_workers_one_calls_what_is_called_once() {
+    let (sender, mut calls) = mpsc::unbounded_channel();
+    let mut workers = Vec::new();
+    for _ in 0..2 {
+        let shards = sender.clone();
+        let work = move |shard: Shard| {
+            let shards = shards.clone();
+            async move { Ok(shards.send(shard.item.to_string())?) }
+        };
+        let job = Job::simple("once", work).shards(4).one_off().once_listener(Once(sender.clone()));
+        workers.push(Worker::new(SERVER.url("once", QUICK)).job(job).start().await.unwrap());
+    }
+    let mut observer = Observer::of("once", "once").await;
+    observer.until("the assignment", |nodes| is_settled(nodes, 4, 2)).await;
+    for _ in 0..3 {
+        workers[0].trigger("once").await.unwrap();
+        let mut round = Vec::new();
+        for _ in 0..6 {
+            round.push(timeout(LONG, calls.recv()).await.expect("a call").unwrap());
+        }
+        let middle: BTreeSet<&str> = round[1..5].iter().map(String::as_str).collect();
+        assert_eq!((&*round[0], middle, &*round[5]), ("before", ["0", "1", "2", "3"].into(), "after"));
+    }
+    observer
+        .until("nothing left behind", |nodes| {
+            !nodes
+                .keys()
+                .any(|it| it.starts_with("/guarantee/started/") || it.starts_with("/guarantee/completed/"))
+        })
+        .await;
+    for worker in workers {
+        worker.shutdown().await;
+    }
+}

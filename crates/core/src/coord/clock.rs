@@ -59,8 +59,10 @@ impl Coordinator {
         match &mut self.run {
             _ if self.leaving.is_some() => {} // Our successors will find the items behind.
             Run::Sharding { source: Source::Schedule | Source::Misfire, nominal } => *nominal = Some(fire),
-            Run::Idle | Run::Sharding { .. } | Run::Completing { .. } => self.due = Some(fire),
-            Run::Beginning { .. } | Run::Running { .. } => {
+            Run::Idle | Run::Sharding { .. } | Run::Completing { .. } | Run::Ending { .. } => {
+                self.due = Some(fire);
+            }
+            Run::Beginning { .. } | Run::Starting { .. } | Run::Running { .. } => {
                 self.overran = true;
                 let unmonitored =
                     self.plan.as_ref().filter(|it| !it.spec.monitor_execution && !it.spec.misfire);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{CLOCK_TRUST, Focus, Now, Run, since};
+use super::guarantee::Barriers;
+use super::{CLOCK_TRUST, Focus, Hooks, Now, Run, since};
 use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
@@ -31,6 +32,10 @@ pub(super) struct Standpoint<'a> {
     pub(super) next_round: u64,
     pub(super) zombies: &'a BTreeMap<u32, u64>,
     pub(super) gave_up: &'a BTreeSet<u32>,
+    pub(super) hooks: Hooks,
+    pub(super) barriers: &'a Barriers,
+    /// The time that a leaving instance has is over.
+    pub(super) out_of_time: bool,
 }
 
 impl<'a> Standpoint<'a> {
@@ -66,6 +71,11 @@ impl<'a> Standpoint<'a> {
     /// Failover needs to know who runs what.
     pub(super) fn fails_over(&self) -> bool {
         self.plan.spec.failover && self.plan.spec.monitor_execution
+    }
+
+    /// Who is to be first and last can only be told of what is monitored.
+    pub(super) fn calls_once(&self) -> bool {
+        self.hooks.once.is_some() && self.plan.spec.monitor_execution
     }
 
     pub(super) fn item(&self, item: u32) -> Option<&'a Item> {

@@ -2,6 +2,7 @@
 
 mod context;
 pub(crate) mod dataflow;
+mod hooks;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(not(feature = "http"))]
@@ -17,24 +18,24 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use elasticjob_core::coord::Order;
-use elasticjob_core::event::Outcome;
+use elasticjob_core::coord::{HookOrder, Order};
+use elasticjob_core::event::{Hook, Outcome};
 use elasticjob_core::spec::JobSpec;
 use futures_util::FutureExt;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::job::{Job, JobError, Shard, Work};
+use crate::job::{Job, JobError, Listeners, Shard, Work};
+use hooks::Hooks;
 use http::Http;
 use props::Props;
 pub use props::TypeError;
 
-/// An item that ended.
-pub(crate) struct Finished {
-    pub(crate) round: u64,
-    pub(crate) item: u32,
-    pub(crate) outcome: Outcome,
+/// Something that ended.
+pub(crate) enum Ended {
+    Item { round: u64, item: u32, outcome: Outcome },
+    Hook { round: u64, hook: Hook, error: Option<String> },
 }
 
 /// What runs of one job on this worker.
@@ -44,7 +45,8 @@ pub(crate) struct Executor {
     http: Arc<Http>,
     cancel_grace: Duration,
     rounds: BTreeMap<u64, Round>,
-    tasks: JoinSet<Finished>,
+    hooks: Hooks,
+    tasks: JoinSet<Ended>,
 }
 
 struct Round {
@@ -54,9 +56,9 @@ struct Round {
 }
 
 impl Executor {
-    pub(crate) fn new(job: Arc<str>, work: Work, cancel_grace: Duration) -> Executor {
-        let http = Arc::default();
-        Executor { job, work, http, cancel_grace, rounds: BTreeMap::new(), tasks: JoinSet::new() }
+    pub(crate) fn new(job: Arc<str>, work: Work, listeners: Listeners, cancel_grace: Duration) -> Executor {
+        let (http, hooks) = (Arc::default(), Hooks::new(listeners));
+        Executor { job, work, http, cancel_grace, rounds: BTreeMap::new(), hooks, tasks: JoinSet::new() }
     }
 
     pub(crate) fn start(&mut self, order: Order, spec: &JobSpec) {
@@ -95,8 +97,12 @@ impl Executor {
                 permits: permits.clone(),
                 cancel_grace: self.cancel_grace,
             };
-            self.tasks.spawn(async move { Finished { round, item, outcome: item_run.run(shard).await } });
+            self.tasks.spawn(async move { Ended::Item { round, item, outcome: item_run.run(shard).await } });
         }
+    }
+
+    pub(crate) fn call(&mut self, order: HookOrder) {
+        self.tasks.spawn(self.hooks.call(self.job.clone(), order, self.cancel_grace));
     }
 
     pub(crate) fn tell_to_yield(&self, round: u64) {
@@ -106,23 +112,34 @@ impl Executor {
     }
 
     pub(crate) fn cancel(&self, round: u64) {
+        self.hooks.cancel(round);
         if let Some(round) = self.rounds.get(&round) {
             round.cancel.cancel();
         }
     }
 
-    /// The next item that ends; never, if none runs. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Finished {
+    /// The next item or hook that ends; never, if none runs. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Ended {
         loop {
             match self.tasks.join_next().await {
-                Some(Ok(finished)) => {
-                    self.count(finished.round);
-                    return finished;
+                Some(Ok(ended)) => {
+                    self.note(&ended);
+                    return ended;
                 }
                 // A task catches the panics of its job, and only the drop of all tasks aborts one.
                 Some(Err(error)) => tracing::error!(job = &*self.job, "an item was lost: {error}"),
                 None => return std::future::pending().await,
             }
+        }
+    }
+
+    fn note(&mut self, ended: &Ended) {
+        match ended {
+            Ended::Item { round, item, outcome } => {
+                self.hooks.note(*round, *item, outcome);
+                self.count(*round);
+            }
+            Ended::Hook { round, hook, .. } => self.hooks.ended(*round, *hook),
         }
     }
 
@@ -139,6 +156,9 @@ impl Executor {
 /// Whether the properties of a job are what its type needs.
 pub(crate) fn check(job: &Job) -> Result<(), TypeError> {
     let props = Props(&job.spec.props);
+    if job.listeners.hooks().once.is_some() && !job.spec.monitor_execution {
+        return Err(TypeError::NotMonitored);
+    }
     match job.work {
         Work::Async(_) | Work::Blocking(_) => Ok(()),
         Work::Dataflow(_) => dataflow::Settings::read(props).map(drop),
