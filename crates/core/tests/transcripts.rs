@@ -578,6 +578,10 @@ fn configure(spec: &mut JobSpec, setting: &str) {
         "strategy" => spec.job_sharding_strategy_type = Some(setting["strategy=".len()..].to_owned()),
         "diff" => spec.max_time_diff_seconds = value.parse().unwrap(),
         "parameters" => spec.sharding_item_parameters = value,
+        "prop" => {
+            let (key, value) = value.split_once('=').expect("prop=key=value");
+            spec.props.insert(format!("elasticjob.{key}"), value.to_owned());
+        }
         unknown => panic!("unknown setting: {unknown}"),
     }
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
 use elasticjob_core::event::{Event, StopReason};
 use elasticjob_core::node::Node;
+use elasticjob_core::plan::Plan;
+use elasticjob_core::timer::Timer;
 use elasticjob_core::view::View;
-use elasticjob_cron::Schedule;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -27,8 +28,9 @@ use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Status {
     pub(crate) phase: Phase,
-    /// What its clock goes by.
-    pub(crate) schedule: Option<Schedule>,
+    /// What its clock goes by, and that in words.
+    pub(crate) schedule: Option<Timer>,
+    pub(crate) words: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -339,8 +341,9 @@ impl Driver {
 
     fn record(&mut self, event: Event, now: Now) {
         if matches!(event, Event::Registered { .. } | Event::ConfigChanged) {
-            let schedule = self.coordinator.plan().and_then(|plan| plan.schedule.clone());
-            self.status.send_replace(Status { phase: Phase::Registered, schedule });
+            let plan = self.coordinator.plan();
+            let (schedule, words) = (plan.and_then(|it| it.schedule.clone()), plan.and_then(Plan::describe));
+            self.status.send_replace(Status { phase: Phase::Registered, schedule, words });
         }
         let next_fire = self.coordinator.next_fire();
         self.recorder.record(Record { at: now.wall, job: self.job.clone(), event, next_fire });

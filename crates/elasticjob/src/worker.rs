@@ -357,7 +357,7 @@ impl RunningWorker {
             let status = status.borrow();
             JobState {
                 name: name.clone(),
-                schedule: status.schedule.as_ref().map(|it| it.cron().describe()),
+                schedule: status.words.clone(),
                 next_fire: status.schedule.as_ref().and_then(|it| it.next_after(now)),
             }
         })

@@ -8,7 +8,9 @@
 //! on, so a lost answer, a duplicate, a conflict and a reconnect are one case: look again. And there is one
 //! transaction per concern under way, so no rule reacts to its own unfinished work.
 
+mod catchup;
 mod clock;
+mod delay;
 mod election;
 mod failover;
 mod guarantee;
@@ -456,7 +458,7 @@ impl Coordinator {
                     moved = true;
                 }
             }
-            moved |= self.look_at_hooks(out) | self.advance_run(out);
+            moved |= self.look_at_hooks(out) | self.look_at_delays() | self.advance_run(out);
             if !moved {
                 // Items of a round that begins are not judged yet.
                 let begins = matches!(self.run, Run::Beginning { .. }) && !on(Mutant::LoseFireWhileBeginning);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{CHUNK, Move, Standpoint, failover, guarantee};
+use super::{CHUNK, Move, Standpoint, catchup, delay, failover, guarantee};
 use crate::event::{Event, Skip, Source};
 use crate::mutants::{Mutant, on};
 use crate::node::Node;
@@ -203,7 +203,10 @@ fn idle(at: &Standpoint<'_>) -> Step {
 /// was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands for no fire.
 fn replay(at: &Standpoint<'_>) -> Option<Run> {
     let noted = at.my_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
-    let mut fires = [at.passed.max(noted), None].into_iter().filter(|_| !at.view.necessary);
+    let marked = at.my_items().filter(|(_, state)| state.misfire);
+    let oldest = marked.filter_map(|(_, state)| catchup::owed(at, state)).min();
+    let fires = oldest.into_iter().map(Some).chain([at.passed.max(noted), None]);
+    let mut fires = fires.filter(|_| !at.view.necessary);
     let nominal = fires.find(|it| !select(at, Source::Misfire, *it).is_empty())?;
     Some(Run::Sharding { source: Source::Misfire, nominal })
 }
@@ -245,7 +248,13 @@ fn select(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> BT
     known.filter(|(item, state)| may_run(at, **item, state, source, nominal)).map(|(item, _)| *item).collect()
 }
 
-fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal: Option<Timestamp>) -> bool {
+pub(super) fn may_run(
+    at: &Standpoint<'_>,
+    item: u32,
+    state: &Item,
+    source: Source,
+    nominal: Option<Timestamp>,
+) -> bool {
     let disabled = state.disabled && !on(Mutant::IgnoreDisabledItem);
     let zombie = at.zombies.contains_key(&item) && !on(Mutant::IgnoreZombies);
     let free = at.sees.covers(item) && state.running.is_none() && !disabled && !zombie;
@@ -253,10 +262,13 @@ fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal
     let mine = enabled && state.failover.is_none() && at.is_mine(state);
     // A fire that the cursor has passed was settled already, here or elsewhere.
     let open = || at.cursor(state).is_none_or(|settled| nominal.is_none_or(|nominal| settled < nominal));
+    let due = || nominal.and_then(|by| delay::is_due(at, state, by)).unwrap_or(true);
+    // Where an item runs for each fire that it missed, none goes before an older one.
+    let next = || catchup::owed(at, state).is_none_or(|owed| nominal.is_none_or(|it| it <= owed));
     free && match source {
         Source::Failover => at.is_me(state.failover.as_ref()),
         Source::Trigger => mine,
-        Source::Schedule => mine && open(),
+        Source::Schedule => mine && open() && due() && next(),
         Source::Misfire => {
             mine && state.misfire && at.plan.spec.misfire && (open() || on(Mutant::RerunSettled))
         }
@@ -420,6 +432,7 @@ fn complete(at: &Standpoint<'_>, round: &Round, ran: bool) -> Step {
         if state.running.as_ref().is_some_and(|it| it.by == at.me) {
             ops.push(Node::Running(item).delete());
             ops.extend(guarantee::register_end(at, round, item).filter(|_| ran));
+            ops.extend(delay::note_end(at, item, state).filter(|_| ran));
         }
         let taken_over = at.is_me(state.failover.as_ref()) && !on(Mutant::KeepFailover);
         ops.extend(taken_over.then(|| Node::Failover(item).delete()));

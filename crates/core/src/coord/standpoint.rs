@@ -119,7 +119,8 @@ impl<'a> Standpoint<'a> {
     /// The schedule that stands fires then.
     pub(super) fn is_fire(&self, at: Timestamp) -> bool {
         let before = at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(at);
-        self.plan.schedule.as_ref().is_some_and(|it| it.next_after(before) == Some(at))
+        let any = self.plan.policies.delay.is_some(); // Then there is nothing to disagree on.
+        any || self.plan.schedule.as_ref().is_some_and(|it| it.next_after(before) == Some(at))
     }
 
     /// A transaction that begins with this is refused once we are gone.

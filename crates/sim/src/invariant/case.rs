@@ -6,7 +6,8 @@ use elasticjob_core::event::{Event, Skip, Source};
 use elasticjob_core::plan::Plan;
 use elasticjob_core::spec::JobSpec;
 use elasticjob_core::strategy::Strategies;
-use elasticjob_cron::{Schedule, Zone};
+use elasticjob_core::timer::Timer;
+use elasticjob_cron::Zone;
 use jiff::Timestamp;
 
 use crate::history::{Fact, History, Instance, ProcessId, SessionEnd, UserRun};
@@ -269,7 +270,7 @@ impl<'a> JobCase<'a> {
 }
 
 /// When a job fires.
-pub(super) fn schedule(spec: &JobSpec) -> Option<Schedule> {
+pub(super) fn schedule(spec: &JobSpec) -> Option<Timer> {
     Plan::compile(spec.clone(), &Strategies::default(), &Zone::UTC).ok()?.schedule
 }
 
