@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::executor::{Ended, Executor};
+use crate::executor::{Ended, Executor, MayBegin};
 use crate::link::{Connection, Link};
 use crate::recorder::{Record, Recorder};
 use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
@@ -318,7 +318,7 @@ impl Driver {
             Effect::Commit { slot, ops } => self.commit(slot, ops),
             Effect::Run(order) => {
                 let plan = self.coordinator.plan().expect("an order comes from a plan");
-                self.executor.start(order, &plan.spec);
+                self.executor.start(order, &plan.spec, &self.may_begin());
             }
             Effect::Hook(order) => self.executor.call(order),
             Effect::Yield { round } => self.executor.tell_to_yield(round),
@@ -328,6 +328,17 @@ impl Driver {
             Effect::Stop(reason) => return Some(reason),
         }
         None
+    }
+
+    /// What was granted may begin for as long as the session can be trusted.
+    fn may_begin(&self) -> MayBegin {
+        match self.connection.as_ref().filter(|it| it.number == self.known_session) {
+            Some(connection) => {
+                let session = connection.session.clone();
+                Arc::new(move || !session.trusted_for().is_zero())
+            }
+            None => Arc::new(|| false),
+        }
     }
 
     fn commit(&mut self, slot: Slot, ops: Vec<Op>) {

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::executor::{self, Ended, Executor};
+use crate::executor::{self, Ended, Executor, MayBegin};
 use crate::job::{Job, Shard};
 use crate::worker::Worker;
 
@@ -98,7 +98,8 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
     for hook in [Hook::OnceBefore, Hook::Before] {
         call(&mut executor, hook, &order).await;
     }
-    executor.start(order.clone(), &plan.spec);
+    let always: MayBegin = Arc::new(|| true);
+    executor.start(order.clone(), &plan.spec, &always);
     let mut outcomes = BTreeMap::new();
     while outcomes.len() < total as usize {
         if let Ended::Item { item, outcome, .. } = executor.next().await {

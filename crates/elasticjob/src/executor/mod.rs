@@ -38,6 +38,9 @@ pub(crate) enum Ended {
     Hook { round: u64, hook: Hook, error: Option<String> },
 }
 
+/// Whether what was granted may still begin.
+pub(crate) type MayBegin = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// What runs of one job on this worker.
 pub(crate) struct Executor {
     job: Arc<str>,
@@ -61,7 +64,9 @@ impl Executor {
         Executor { job, work, http, cancel_grace, rounds: BTreeMap::new(), hooks, tasks: JoinSet::new() }
     }
 
-    pub(crate) fn start(&mut self, order: Order, spec: &JobSpec) {
+    /// An item may wait for its turn, and the process may stand still meanwhile: whether it may begin is asked
+    /// when it does.
+    pub(crate) fn start(&mut self, order: Order, spec: &JobSpec, may_begin: &MayBegin) {
         let permits = Arc::new(Semaphore::new(pool_size(spec)));
         let (cancel, yielding) = (CancellationToken::new(), CancellationToken::new());
         let (task_id, job_parameter): (Arc<str>, Arc<str>) =
@@ -95,6 +100,7 @@ impl Executor {
                 http: self.http.clone(),
                 props: props.clone(),
                 permits: permits.clone(),
+                may_begin: may_begin.clone(),
                 cancel_grace: self.cancel_grace,
             };
             self.tasks.spawn(async move { Ended::Item { round, item, outcome: item_run.run(shard).await } });
@@ -185,6 +191,7 @@ struct ItemRun {
     http: Arc<Http>,
     props: Arc<BTreeMap<String, String>>,
     permits: Arc<Semaphore>,
+    may_begin: MayBegin,
     cancel_grace: Duration,
 }
 
@@ -195,6 +202,9 @@ impl ItemRun {
             permit = self.permits.acquire() => permit,
             () = cancel.cancelled() => return Outcome::Cancelled,
         };
+        if cancel.is_cancelled() || !(self.may_begin)() {
+            return Outcome::Cancelled;
+        }
         let (props, grace) = (Props(&self.props), self.cancel_grace);
         match self.work {
             Work::Async(job) => stoppable(async { job.run(shard).await }, &cancel, grace).await,
@@ -272,4 +282,47 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
 fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    use elasticjob_core::coord::OrderItem;
+    use elasticjob_core::event::Source;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_waits_for_its_turn_does_not_begin_once_the_session_cannot_be_trusted() {
+        let (trusted, begun) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU32::new(0)));
+        let (ends_trust, counts) = (trusted.clone(), begun.clone());
+        let job = Job::simple("j", move |_: Shard| {
+            // As if the process had stood still in here until the session was over.
+            ends_trust.store(false, Ordering::SeqCst);
+            counts.fetch_add(1, Ordering::SeqCst);
+            async { Ok(()) }
+        });
+        let job = job.pool(crate::Pool::Single);
+        let mut executor = Executor::new("j".into(), job.work, Duration::ZERO);
+        let items = (0..3).map(|item| OrderItem { item, parameter: None, token: 1 }).collect();
+        let order = Order {
+            round: 1,
+            task_id: "t".into(),
+            source: Source::Schedule,
+            nominal: None,
+            merged: 0,
+            total: 3,
+            job_parameter: String::new(),
+            items,
+        };
+        let may_begin: MayBegin = Arc::new(move || trusted.load(Ordering::SeqCst));
+        executor.start(order, &job.spec, &may_begin);
+        let mut outcomes = Vec::new();
+        for _ in 0..3 {
+            outcomes.push(executor.next().await.outcome);
+        }
+        assert_eq!(begun.load(Ordering::SeqCst), 1);
+        assert_eq!(outcomes.iter().filter(|it| **it == Outcome::Cancelled).count(), 2, "{outcomes:?}");
+    }
 }
