@@ -3,6 +3,7 @@
 mod dataflow;
 pub(crate) mod http;
 mod listener;
+mod policies;
 pub(crate) mod script;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use crate::executor::dataflow::Flow;
 pub use dataflow::{DataflowJob, EachJob, PartlyFailed, Processed};
 pub(crate) use listener::Listeners;
 pub use listener::{Listener, OnceListener, Round};
+pub use policies::CatchUp;
 
 /// Why a shard failed. Any error converts into it, and so does a text: `Err("no rows".into())`.
 pub type JobError = Box<dyn std::error::Error + Send + Sync + 'static>;
@@ -67,15 +69,19 @@ pub struct Shard {
     /// writes, and let your store refuse those that carry a smaller one than it has seen: then nothing that an
     /// isolated worker still does can do harm.
     pub token: u64,
+    /// Which attempt this is, counted from 1. See [`Job::retries`].
+    pub attempt: u32,
     /// How many elements a dataflow job should fetch at a time. See [`Job::fetch_size`].
     pub fetch_size: Option<u32>,
     pub(crate) cancel: CancellationToken,
     pub(crate) yielding: CancellationToken,
+    /// Code of the user's has begun: a token, because that is said once and waited for.
+    pub(crate) begun: CancellationToken,
 }
 
 impl Shard {
-    /// Whether to stop now: the session with the registry can no longer be trusted, or the time that a
-    /// leaving worker has is over.
+    /// Whether to stop now: the session with the registry can no longer be trusted, the time that a leaving
+    /// worker has is over, or that of [the attempt](Job::time_limit).
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }

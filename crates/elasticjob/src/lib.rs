@@ -44,8 +44,8 @@ pub use elasticjob_core::strategy::Strategy;
 pub use error::Error;
 pub use executor::TypeError;
 pub use job::{
-    DataflowJob, EachJob, Job, JobError, Listener, OnceListener, PartlyFailed, Pool, Processed, Round, Shard,
-    SimpleJob,
+    CatchUp, DataflowJob, EachJob, Job, JobError, Listener, OnceListener, PartlyFailed, Pool, Processed,
+    Round, Shard, SimpleJob,
 };
 pub use ops::{Ops, OpsError};
 pub use recorder::{Record, Recorded, Records};

@@ -42,9 +42,11 @@ pub fn shard(job: &str, item: u32, total: u32) -> Shard {
         source: Source::Trigger,
         merged: 0,
         token: 1,
+        attempt: 1,
         fetch_size: None,
         cancel: CancellationToken::new(),
         yielding: CancellationToken::new(),
+        begun: CancellationToken::new(),
     }
 }
 

@@ -17,6 +17,8 @@ mod hooks_example;
 #[cfg(feature = "http")]
 #[path = "jobs/http.rs"]
 mod http;
+#[path = "jobs/policies.rs"]
+mod policies;
 #[path = "jobs/script.rs"]
 mod script;
 #[cfg(feature = "http")]

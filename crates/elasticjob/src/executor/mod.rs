@@ -1,5 +1,6 @@
 //! Runs the shards of one job: as many at a time as its pool allows, each with a way to be stopped.
 
+mod attempts;
 mod context;
 pub(crate) mod dataflow;
 mod hooks;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use elasticjob_core::coord::{HookOrder, Order};
 use elasticjob_core::event::{Hook, Outcome};
+use elasticjob_core::policy::{DELAY, Policies};
 use elasticjob_core::spec::JobSpec;
 use futures_util::FutureExt;
 use tokio::sync::Semaphore;
@@ -68,7 +70,7 @@ impl Executor {
     /// when it does.
     pub(crate) fn start(&mut self, order: Order, spec: &JobSpec, may_begin: &MayBegin) {
         let permits = Arc::new(Semaphore::new(pool_size(spec)));
-        let (cancel, yielding) = (CancellationToken::new(), CancellationToken::new());
+        let [cancel, yielding, begun] = std::array::from_fn(|_| CancellationToken::new());
         let (task_id, job_parameter): (Arc<str>, Arc<str>) =
             (order.task_id.into(), order.job_parameter.into());
         self.rounds.insert(
@@ -76,6 +78,8 @@ impl Executor {
             Round { left: order.items.len(), cancel: cancel.clone(), yielding: yielding.clone() },
         );
         let props = Arc::new(spec.props.clone());
+        // What cannot be read is refused with the configuration, before it comes to a round.
+        let policies = Arc::new(Policies::read(spec).unwrap_or_default());
         // A number that is none is said by the job that needs it.
         let fetch_size = dataflow::fetch_size(Props(&props)).ok().flatten();
         for it in order.items {
@@ -90,15 +94,18 @@ impl Executor {
                 source: order.source,
                 merged: order.merged,
                 token: it.token,
+                attempt: 1,
                 fetch_size,
                 cancel: cancel.clone(),
                 yielding: yielding.clone(),
+                begun: begun.clone(),
             };
             let (round, item) = (order.round, it.item);
             let item_run = ItemRun {
                 work: self.work.clone(),
                 http: self.http.clone(),
                 props: props.clone(),
+                policies: policies.clone(),
                 permits: permits.clone(),
                 may_begin: may_begin.clone(),
                 cancel_grace: self.cancel_grace,
@@ -162,10 +169,20 @@ impl Executor {
 /// Whether the properties of a job are what its type needs.
 pub(crate) fn check(job: &Job) -> Result<(), TypeError> {
     let props = Props(&job.spec.props);
-    if job.listeners.hooks().once.is_some() && !job.spec.monitor_execution {
+    let once = job.listeners.hooks().once.is_some();
+    if once && !job.spec.monitor_execution {
         return Err(TypeError::NotMonitored);
     }
-    match job.work {
+    if once && let Some(delay) = props.text(DELAY) {
+        let remedy =
+            "has no rounds that all shards share: remove the listeners that are called once per cluster";
+        return Err(TypeError::wrong(DELAY, delay, remedy));
+    }
+    check_work(&job.work, props)
+}
+
+fn check_work(work: &Work, props: Props<'_>) -> Result<(), TypeError> {
+    match work {
         Work::Async(_) | Work::Blocking(_) => Ok(()),
         Work::Dataflow(_) => dataflow::Settings::read(props).map(drop),
         Work::Script => script::check(props),
@@ -190,13 +207,14 @@ struct ItemRun {
     work: Work,
     http: Arc<Http>,
     props: Arc<BTreeMap<String, String>>,
+    policies: Arc<Policies>,
     permits: Arc<Semaphore>,
     may_begin: MayBegin,
     cancel_grace: Duration,
 }
 
 impl ItemRun {
-    async fn run(self, shard: Shard) -> Outcome {
+    async fn attempt(&self, shard: Shard) -> Outcome {
         let cancel = shard.cancel.clone();
         let _permit = tokio::select! {
             permit = self.permits.acquire() => permit,
@@ -205,8 +223,9 @@ impl ItemRun {
         if cancel.is_cancelled() || !(self.may_begin)() {
             return Outcome::Cancelled;
         }
+        shard.begun.cancel();
         let (props, grace) = (Props(&self.props), self.cancel_grace);
-        match self.work {
+        match self.work.clone() {
             Work::Async(job) => stoppable(async { job.run(shard).await }, &cancel, grace).await,
             Work::Blocking(job) => {
                 match tokio::task::spawn_blocking(move || job(shard)).await.map_err(JoinError::try_into_panic)
@@ -304,7 +323,7 @@ mod tests {
             async { Ok(()) }
         });
         let job = job.pool(crate::Pool::Single);
-        let mut executor = Executor::new("j".into(), job.work, Duration::ZERO);
+        let mut executor = Executor::new("j".into(), job.work, Listeners::default(), Duration::ZERO);
         let items = (0..3).map(|item| OrderItem { item, parameter: None, token: 1 }).collect();
         let order = Order {
             round: 1,
@@ -320,7 +339,8 @@ mod tests {
         executor.start(order, &job.spec, &may_begin);
         let mut outcomes = Vec::new();
         for _ in 0..3 {
-            outcomes.push(executor.next().await.outcome);
+            let Ended::Item { outcome, .. } = executor.next().await else { panic!("no hooks here") };
+            outcomes.push(outcome);
         }
         assert_eq!(begun.load(Ordering::SeqCst), 1);
         assert_eq!(outcomes.iter().filter(|it| **it == Outcome::Cancelled).count(), 2, "{outcomes:?}");

@@ -202,6 +202,12 @@ async fn once_needs_to_know_who_runs_what() {
         error.to_string(),
         "job `j`: listeners that are called once per cluster need monitorExecution: switch it on, or use a listener for every worker"
     );
+    let job = Job::simple("j", async |_: Shard| Ok(())).delay(Duration::from_secs(5)).once_listener(Nothing);
+    let error = Worker::new("embedded://").job(job).start().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "job `j`: property elasticjob.delay `5s` has no rounds that all shards share: remove the listeners that are called once per cluster"
+    );
 }
 
 #[tokio::test]
