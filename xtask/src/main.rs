@@ -42,7 +42,7 @@ fn test() -> Result<()> {
     verify()?;
     cargo(&["test", "--workspace", "--all-features", "--all-targets", "--no-fail-fast"])?;
     cargo(&["test", "--workspace", "--all-features", "--doc"])?;
-    for example in ["failover", "dataflow", "hooks"] {
+    for example in ["failover", "dataflow", "hooks", "offsets"] {
         cargo(&["run", "--quiet", "--package", "elasticjob", "--example", example])?;
     }
     sim(&["--seeds", SEEDS])

@@ -9,6 +9,7 @@ pub mod event;
 #[doc(hidden)]
 pub mod mutants;
 pub mod node;
+pub mod offset;
 pub mod ops;
 pub mod plan;
 pub mod policy;

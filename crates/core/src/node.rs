@@ -84,6 +84,8 @@ pub enum Node {
     Hooked(Phase),
     /// An instance is asked to run now.
     Trigger(String),
+    /// How far the job has come with an item: where 1.x kept it.
+    Offset(u32),
     /// Written to learn the registry's time.
     SystemTime,
     /// The host that runs next, where instances take turns.
@@ -126,6 +128,7 @@ impl Node {
             Node::Hooked(Phase::Started) => "/guarantee/started-fire".into(),
             Node::Hooked(Phase::Completed) => "/guarantee/completed-fire".into(),
             Node::Trigger(id) => format!("/trigger/{id}"),
+            Node::Offset(item) => format!("/offset/{item}"),
             Node::SystemTime => "/systemTime/current".into(),
             Node::Baton => "/next-job-instance-ip".into(),
             Node::Other => panic!("a node we do not know has no path"),
@@ -153,6 +156,7 @@ impl Node {
             ["servers", ip, "", ..] => name(ip, Node::Server),
             ["instances", id, "", ..] => name(id, Node::Instance),
             ["trigger", id, "", ..] => name(id, Node::Trigger),
+            ["offset", i, "", ..] => item(i, Node::Offset),
             ["sharding", i, "", ..] => item(i, Node::Item),
             ["sharding", i, "instance", ""] => item(i, Node::Owner),
             ["sharding", i, "running", ""] => item(i, Node::Running),
@@ -245,7 +249,7 @@ mod tests {
         for i in [0, 7, 10, u32::MAX] {
             nodes.extend([Node::Item(i), Node::Owner(i), Node::Running(i), Node::Failover(i)]);
             nodes.extend([Node::Failovering(i), Node::Misfire(i), Node::Disabled(i), Node::Cursor(i)]);
-            nodes.extend([Node::Crashed(i), Node::Started(i), Node::Completed(i)]);
+            nodes.extend([Node::Crashed(i), Node::Started(i), Node::Completed(i), Node::Offset(i)]);
         }
         for latch in [Latch::Election, Latch::Failover, Latch::Started, Latch::Completed] {
             nodes.push(Node::InLine(latch, "_c_x-latch-0000000001".into()));

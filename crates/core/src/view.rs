@@ -192,7 +192,7 @@ impl View {
             Node::Trigger(id) => drop(self.triggers.insert(id, text())),
             Node::SystemTime => self.system_time = Some(entry.stat),
             Node::Baton => self.baton = Some(text()),
-            Node::AllStarted | Node::AllCompleted | Node::Other => {}
+            Node::AllStarted | Node::AllCompleted | Node::Offset(_) | Node::Other => {}
         }
     }
 
@@ -221,7 +221,7 @@ impl View {
             Node::Trigger(id) => drop(self.triggers.remove(&id)),
             Node::SystemTime => self.system_time = None,
             Node::Baton => self.baton = None,
-            Node::AllStarted | Node::AllCompleted | Node::Other => {}
+            Node::AllStarted | Node::AllCompleted | Node::Offset(_) | Node::Other => {}
         }
     }
 

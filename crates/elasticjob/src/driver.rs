@@ -10,6 +10,7 @@ use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
 use elasticjob_core::event::{Event, StopReason};
 use elasticjob_core::node::Node;
 use elasticjob_core::plan::Plan;
+use elasticjob_core::spec::JobSpec;
 use elasticjob_core::timer::Timer;
 use elasticjob_core::view::View;
 use futures_util::FutureExt;
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 use crate::clock::Clock;
 use crate::executor::{Ended, Executor, MayBegin};
 use crate::link::{Connection, Link};
+use crate::offsets::{NoOffsets, OffsetError, OffsetStore, RegistryOffsets};
 use crate::recorder::{Record, Recorder};
 use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
 
@@ -318,7 +320,8 @@ impl Driver {
             Effect::Commit { slot, ops } => self.commit(slot, ops),
             Effect::Run(order) => {
                 let plan = self.coordinator.plan().expect("an order comes from a plan");
-                self.executor.start(order, &plan.spec, &self.may_begin());
+                let (may_begin, offsets) = (self.may_begin(), self.offsets(&plan.spec));
+                self.executor.start(order, &plan.spec, &may_begin, &offsets);
             }
             Effect::Hook(order) => self.executor.call(order),
             Effect::Yield { round } => self.executor.tell_to_yield(round),
@@ -338,6 +341,19 @@ impl Driver {
                 Arc::new(move || !session.trusted_for().is_zero())
             }
             None => Arc::new(|| false),
+        }
+    }
+
+    /// Offsets are written in the session in which the round was claimed, or not at all.
+    fn offsets(&self, spec: &JobSpec) -> Arc<dyn OffsetStore> {
+        let connection = self.connection.as_ref().filter(|it| it.number == self.known_session);
+        match connection {
+            _ if !spec.monitor_execution => Arc::new(NoOffsets(OffsetError::NotMonitored)),
+            None => Arc::new(NoOffsets(OffsetError::Fenced)),
+            Some(Connection { session, id, .. }) => {
+                let (session, root, me) = (session.clone(), self.root.clone(), id.clone());
+                Arc::new(RegistryOffsets { session, root, me })
+            }
         }
     }
 

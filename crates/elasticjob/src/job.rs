@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::dataflow::Flow;
+use crate::offsets::{Offset, OffsetError};
 pub use dataflow::{DataflowJob, EachJob, PartlyFailed, Processed};
 pub(crate) use listener::Listeners;
 pub use listener::{Listener, OnceListener, Round};
@@ -77,6 +78,7 @@ pub struct Shard {
     pub(crate) yielding: CancellationToken,
     /// Code of the user's has begun: a token, because that is said once and waited for.
     pub(crate) begun: CancellationToken,
+    pub(crate) offset: Offset,
 }
 
 impl Shard {
@@ -89,6 +91,34 @@ impl Shard {
     /// Waits until it is time to stop.
     pub async fn cancelled(&self) {
         self.cancel.cancelled().await;
+    }
+
+    /// How far the job has come with this shard: what the last run that wrote it left, on whatever worker. `None` if there
+    /// is nothing, or only an empty text.
+    ///
+    /// ```
+    /// use elasticjob::{JobError, Shard};
+    ///
+    /// async fn copy_new_rows(shard: Shard) -> Result<(), JobError> {
+    ///     let mut last: u64 = shard.offset().await?.map_or(Ok(0), |text| text.parse())?;
+    ///     for row in last + 1..=last + 100 {
+    ///         println!("copy row {row}");
+    ///         last = row;
+    ///     }
+    ///     shard.set_offset(last.to_string()).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub async fn offset(&self) -> Result<Option<String>, OffsetError> {
+        Ok(self.offset.read(self.item).await?.filter(|text| !text.is_empty()))
+    }
+
+    /// Writes how far the job has come with this shard, for the next run to read: it survives restarts, and moves with the
+    /// shard. A run that is over, or whose worker lost its session, is refused with [`OffsetError::Fenced`], however late it
+    /// wakes up. It costs a read and a transaction. Code that blocks writes
+    /// `tokio::runtime::Handle::current().block_on(shard.set_offset(…))`.
+    pub async fn set_offset(&self, text: impl AsRef<str>) -> Result<(), OffsetError> {
+        self.offset.write(self.item, text.as_ref()).await
     }
 
     /// Whether to stop when convenient: the shards are to be handed out anew, or the worker leaves.

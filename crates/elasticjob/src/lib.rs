@@ -31,6 +31,7 @@ pub mod file;
 pub mod host;
 mod job;
 mod link;
+mod offsets;
 pub mod ops;
 mod recorder;
 pub mod registry;
@@ -47,6 +48,7 @@ pub use job::{
     CatchUp, DataflowJob, EachJob, Job, JobError, Listener, OnceListener, PartlyFailed, Pool, Processed,
     Round, Shard, SimpleJob,
 };
+pub use offsets::OffsetError;
 pub use ops::{Ops, OpsError};
 pub use recorder::{Record, Recorded, Records};
 pub use worker::{JobState, RegistryAt, RunningWorker, Worker, until_asked_to_end};

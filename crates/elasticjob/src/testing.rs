@@ -2,9 +2,10 @@
 //! a clock that belong to a test.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use elasticjob_core::coord::{HookOrder, Order, OrderItem};
 use elasticjob_core::event::{Hook, Outcome, Source};
 use elasticjob_core::plan::Plan;
@@ -16,12 +17,13 @@ use tokio_util::sync::CancellationToken;
 use crate::error::Error;
 use crate::executor::{self, Ended, Executor, MayBegin};
 use crate::job::{Job, Shard};
+use crate::offsets::{Offset, OffsetError, OffsetStore};
 use crate::worker::Worker;
 
 /// How long a script that takes too long has to end, as on a worker.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
-/// A shard as a job would be given it.
+/// A shard as a job would be given it. Its offset is in memory, and empty at first.
 ///
 /// ```
 /// use elasticjob::testing;
@@ -47,7 +49,28 @@ pub fn shard(job: &str, item: u32, total: u32) -> Shard {
         cancel: CancellationToken::new(),
         yielding: CancellationToken::new(),
         begun: CancellationToken::new(),
+        offset: Offset::new(offsets()),
     }
+}
+
+/// Offsets that a test has for itself.
+#[derive(Default)]
+struct Offsets(Mutex<BTreeMap<u32, String>>);
+
+#[async_trait]
+impl OffsetStore for Offsets {
+    async fn read(&self, item: u32) -> Result<Option<String>, OffsetError> {
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&item).cloned())
+    }
+
+    async fn write(&self, item: u32, text: &str) -> Result<(), OffsetError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(item, text.to_owned());
+        Ok(())
+    }
+}
+
+pub(crate) fn offsets() -> Arc<dyn OffsetStore> {
+    Arc::new(Offsets::default())
 }
 
 /// The same shard, but told to stop: to see that your code does.
@@ -101,7 +124,7 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
         call(&mut executor, hook, &order).await;
     }
     let always: MayBegin = Arc::new(|| true);
-    executor.start(order.clone(), &plan.spec, &always);
+    executor.start(order.clone(), &plan.spec, &always, &offsets());
     let mut outcomes = BTreeMap::new();
     while outcomes.len() < total as usize {
         if let Ended::Item { item, outcome, .. } = executor.next().await {

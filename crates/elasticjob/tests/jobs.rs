@@ -17,6 +17,11 @@ mod hooks_example;
 #[cfg(feature = "http")]
 #[path = "jobs/http.rs"]
 mod http;
+#[path = "jobs/offsets.rs"]
+mod offsets;
+#[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/offsets.rs"]
+mod offsets_example;
 #[path = "jobs/policies.rs"]
 mod policies;
 #[path = "jobs/script.rs"]

@@ -10,9 +10,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ItemRun, Props, check_work};
 use crate::job::Shard;
+use crate::offsets::Offset;
 
 impl ItemRun {
     pub(super) async fn run(self, shard: Shard) -> Outcome {
+        // Also if this is dropped: what it left behind must not write.
+        let _close = Close(shard.offset.clone());
+        self.run_to_its_end(shard).await
+    }
+
+    async fn run_to_its_end(self, shard: Shard) -> Outcome {
         if !self.wait_for_its_start(&shard).await {
             return Outcome::Cancelled;
         }
@@ -67,6 +74,15 @@ impl ItemRun {
             }
             outcome => outcome,
         }
+    }
+}
+
+/// The run ends with it.
+struct Close(Offset);
+
+impl Drop for Close {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

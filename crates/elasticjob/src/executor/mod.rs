@@ -29,6 +29,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::job::{Job, JobError, Listeners, Shard, Work};
+use crate::offsets::{Offset, OffsetStore};
 use hooks::Hooks;
 use http::Http;
 use props::Props;
@@ -68,7 +69,13 @@ impl Executor {
 
     /// An item may wait for its turn, and the process may stand still meanwhile: whether it may begin is asked
     /// when it does.
-    pub(crate) fn start(&mut self, order: Order, spec: &JobSpec, may_begin: &MayBegin) {
+    pub(crate) fn start(
+        &mut self,
+        order: Order,
+        spec: &JobSpec,
+        may_begin: &MayBegin,
+        offsets: &Arc<dyn OffsetStore>,
+    ) {
         let permits = Arc::new(Semaphore::new(pool_size(spec)));
         let [cancel, yielding, begun] = std::array::from_fn(|_| CancellationToken::new());
         let (task_id, job_parameter): (Arc<str>, Arc<str>) =
@@ -99,6 +106,7 @@ impl Executor {
                 cancel: cancel.clone(),
                 yielding: yielding.clone(),
                 begun: begun.clone(),
+                offset: Offset::new(offsets.clone()),
             };
             let (round, item) = (order.round, it.item);
             let item_run = ItemRun {
@@ -336,7 +344,7 @@ mod tests {
             items,
         };
         let may_begin: MayBegin = Arc::new(move || trusted.load(Ordering::SeqCst));
-        executor.start(order, &job.spec, &may_begin);
+        executor.start(order, &job.spec, &may_begin, &crate::testing::offsets());
         let mut outcomes = Vec::new();
         for _ in 0..3 {
             let Ended::Item { outcome, .. } = executor.next().await else { panic!("no hooks here") };
