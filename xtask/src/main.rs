@@ -12,10 +12,12 @@ use sh::{cargo, cargo_env};
 
 const USAGE: &str = "usage: cargo xtask <command>
 
-  test      everything: verify, all tests, examples, ten thousand simulated clusters
+  test      everything: verify, all tests, examples, ten thousand simulated clusters, real ones, one with Java
   verify    formatting, lints, documentation, dependencies, tidiness; changes nothing
   fix       format, and apply what the lints suggest
+  chaos     hurt real processes: --seconds N --seed S --workers N | --judge LOG
   sim       simulate clusters: --seeds N --first S | --reproduce SEED | --mutants | --report FILE
+  interop   fleets of Java and Rust processes; needs a JDK 17 and Maven, or apt-get to install them
   hello     run examples/hello.yaml";
 
 /// Seeds that every change is tried with.
@@ -28,7 +30,9 @@ fn main() -> Result<()> {
         Some("test") => test(),
         Some("verify") => verify(),
         Some("fix") => fix(),
+        Some("chaos") => chaos(&rest),
         Some("sim") => sim(&rest),
+        Some("interop") => interop(),
         Some("hello") => cargo(&["run", "--package", "elasticjob-cli", "--", "run", "examples/hello.yaml"]),
         Some(unknown) => bail!("unknown command `{unknown}`\n\n{USAGE}"),
         None => {
@@ -45,7 +49,15 @@ fn test() -> Result<()> {
     for example in ["failover", "dataflow", "hooks", "offsets"] {
         cargo(&["run", "--quiet", "--package", "elasticjob", "--example", example])?;
     }
-    sim(&["--seeds", SEEDS])
+    interop()?;
+    sim(&["--seeds", SEEDS])?;
+    chaos(&["--seconds", "110"])
+}
+
+/// Mostly they wait, for sessions to end and schedules to fire, so many may do so at a time.
+fn interop() -> Result<()> {
+    let tests = ["test", "--package", "elasticjob-fleet", "--test", "interop"];
+    cargo(&[&tests[..], &["--", "--ignored", "--test-threads=8"]].concat())
 }
 
 fn verify() -> Result<()> {
@@ -72,6 +84,12 @@ fn fix() -> Result<()> {
     ];
     cargo(&lint)?;
     cargo(&["fmt", "--all"])
+}
+
+fn chaos(arguments: &[&str]) -> Result<()> {
+    let of_fleet = ["--quiet", "--profile", "sim", "--package", "elasticjob-fleet"];
+    cargo(&[&["build"], &of_fleet[..], &["--bins"]].concat())?;
+    cargo(&[&["run"], &of_fleet[..], &["--bin", "fleet-chaos", "--"], arguments].concat())
 }
 
 fn sim(arguments: &[&str]) -> Result<()> {

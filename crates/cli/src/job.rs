@@ -26,6 +26,9 @@ pub(crate) enum Command {
         /// Only this instance
         #[arg(long, value_name = "ID")]
         instance: Option<String>,
+        /// What the runs are to know: code finds it in its shard, scripts and HTTP services in their context
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        param: String,
     },
     /// Let the job work no more, or one of its servers, or one of its shards
     Disable(Which),
@@ -127,7 +130,9 @@ pub(crate) async fn run(ops: &Ops, screen: &Screen, command: Command) -> Result<
             }
             print(&ask::job(screen, &detail))
         }
-        Command::Trigger { job, instance } => screen.done(&ops.trigger(&job, instance.as_deref()).await?),
+        Command::Trigger { job, instance, param } => {
+            screen.done(&ops.trigger_with(&job, instance.as_deref(), &param).await?)
+        }
         Command::Disable(which) => screen.done(&ops.disable(&which.job, &which.part()).await?),
         Command::Enable(which) => screen.done(&ops.enable(&which.job, &which.part()).await?),
         Command::Pause { job, by } => {

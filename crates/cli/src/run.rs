@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use elasticjob::{Error, Recorded, RunningWorker, Worker};
+use elasticjob::events::EventFile;
+use elasticjob::{Error, ListenAt, Recorded, RunningWorker, Worker};
 
 use crate::live::Live;
 
@@ -13,6 +14,31 @@ pub(crate) struct Arguments {
     /// Print nothing but what the jobs print
     #[arg(long, short)]
     quiet: bool,
+    /// Answer /healthz, /readyz, /metrics and /events there: a port of this machine only, or an address with a port
+    #[arg(long, value_name = "[IP:]PORT")]
+    status_port: Option<ListenAt>,
+    /// Answer `dump@job` there, as Java's dump port does
+    #[arg(long, value_name = "[IP:]PORT")]
+    dump_port: Option<ListenAt>,
+    /// Keep what happens in this file, for `elasticjob explain --events`
+    #[arg(long, value_name = "FILE")]
+    event_file: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// What the command line says comes before what the file says.
+    fn applied_to(&self, mut worker: Worker) -> Worker {
+        if let Some(at) = self.status_port {
+            worker = worker.status_port(at);
+        }
+        if let Some(at) = self.dump_port {
+            worker = worker.dump_port(at);
+        }
+        if let Some(path) = &self.event_file {
+            worker = worker.event_file(EventFile::new(path));
+        }
+        worker
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
@@ -22,7 +48,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
 }
 
 async fn work(worker: Worker, arguments: &Arguments) -> Result<(), Error> {
-    let worker = worker.start().await?;
+    let worker = arguments.applied_to(worker).start().await?;
+    for (what, at) in [("status", worker.status_address()), ("dump", worker.dump_address())] {
+        if let Some(at) = at {
+            eprintln!("{what} port: {at}");
+        }
+    }
     if arguments.quiet {
         elasticjob::until_asked_to_end().await?;
     } else {

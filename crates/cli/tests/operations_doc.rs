@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{B, Store, spec};
+use common::{A, B, Store, spec};
 use elasticjob::registry::Op;
 use jiff::Timestamp;
 
@@ -66,6 +66,13 @@ fn fleet(name: &str) -> Store {
             );
             let_a_fire_pass(3);
         }
+        "clocks" => {
+            let now = Timestamp::now().as_millisecond();
+            let cursor = |ahead: i64| format!("{} {}", now - 3_600_000, now + ahead);
+            let (fast, right) = (cursor(40_000), cursor(0));
+            store.write("settle-orders", &[("/sharding/0/cursor", &fast), ("/sharding/1/cursor", &right)]);
+        }
+        "recorded" => std::fs::write(store.home().join("events.jsonl"), events()).unwrap(),
         "dead" => {
             let dead = Op::Delete { path: format!("/instances/{B}") };
             store.commit("settle-orders", vec![dead, set("/leader/election/instance", B)]);
@@ -73,6 +80,34 @@ fn fleet(name: &str) -> Store {
         other => panic!("no fleet is called {other}"),
     }
     store
+}
+
+/// What the two workers kept of a night: one lost the registry for a while, the other one died.
+fn events() -> String {
+    let line = |time: &str, instance: &str, rest: &str| {
+        format!(
+            "{{\"at\":\"2026-11-15T{time}Z\",\"job\":\"settle-orders\",\"instance\":\"{instance}\",{rest}}}\n"
+        )
+    };
+    let began = |task: &str, source: &str, items: &str| {
+        format!(r#""event":"round-started","taskId":"{task}",{source},"items":{items},"merged":0"#)
+    };
+    let due = r#""source":"schedule","nominal":"2026-11-15T02:00:00Z""#;
+    let ended = |task: &str, item: u32| {
+        format!(r#""event":"item-finished","taskId":"{task}","item":{item},"outcome":"succeeded""#)
+    };
+    [
+        line("01:30:00", A, r#""event":"resharded","moved":2"#),
+        line("01:59:48", B, r#""event":"suspended""#),
+        line("02:00:00", A, &began("a-1", due, "[0]")),
+        line("02:00:19", B, r#""event":"reconnected""#),
+        line("02:00:19", B, &began("b-1", due, "[1]")),
+        line("02:04:00", B, &ended("b-1", 1)),
+        line("02:04:01", B, r#""event":"took-over","item":0"#),
+        line("02:04:01", B, &began("b-2", r#""source":"failover""#, "[0]")),
+        line("02:08:30", B, &ended("b-2", 0)),
+    ]
+    .concat()
 }
 
 fn run(store: &Store, command: &str) -> String {

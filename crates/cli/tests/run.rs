@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -122,4 +122,53 @@ fn what_is_wrong_is_said_with_its_place() {
     let (_dir, path) = jobs_file("registry: nowhere://x\njobs:\n  a: { script: echo }\n");
     let said = fails(&["run", path.to_str().unwrap()]);
     assert!(said.contains("nowhere"), "{said}");
+}
+
+/// The lines of stderr that say where ports are.
+fn ports(child: &mut Child) -> (String, String) {
+    let (mut status, mut dump) = (None, None);
+    let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+    while status.is_none() || dump.is_none() {
+        let line = lines.next().expect("the command goes on").unwrap();
+        status = status.or_else(|| line.strip_prefix("status port: ").map(str::to_owned));
+        dump = dump.or_else(|| line.strip_prefix("dump port: ").map(str::to_owned));
+    }
+    (status.unwrap(), dump.unwrap())
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn ports_and_an_event_file_are_opened_when_asked_for() {
+    let (dir, path) = jobs_file(
+        "registry: embedded://\nworker: {statusPort: 99, dumpPort: 0}\njobs:\n  tick: { script: echo tick, cron: '* * * * * ?' }\n",
+    );
+    let events = dir.path().join("events.jsonl");
+    let file = events.to_str().unwrap();
+    // The command line comes before the file.
+    let asked = ["run", path.to_str().unwrap(), "--status-port", "127.0.0.1:0", "--event-file", file];
+    let mut child = elasticjob(&asked).spawn().unwrap();
+    let (status, dump) = ports(&mut child);
+    read_until(&mut child, vec!["shard 0 ok"]);
+    assert!(get(&status, "/readyz").ends_with("\r\n\r\nready\n"));
+    assert!(get(&status, "/metrics").contains("elasticjob_rounds_total{job=\"tick\",source=\"schedule\"} "));
+    assert!(get(&status, "/events").contains("\"event\":\"item-finished\""));
+    let (code, out, _) = ended(elasticjob(&["job", "dump", "tick", "--from", &dump]).spawn().unwrap());
+    assert!(code == Some(0) && out.contains("/tick/servers/ip1 | ENABLED\n"), "{out}");
+    interrupt(&child);
+    assert_eq!(ended(child).0, Some(0));
+    let kept = std::fs::read_to_string(&events).unwrap();
+    assert!(kept.lines().last().unwrap().contains("\"event\":\"stopped\",\"reason\":\"left\""), "{kept}");
+
+    let said = fails(&["run", path.to_str().unwrap(), "--status-port", "8.8.8.8:1"]);
+    assert!(said.starts_with("error: cannot open the status port at 8.8.8.8:1: "), "{said}");
+    let wrong = elasticjob(&["run", path.to_str().unwrap(), "--dump-port", "here"]).spawn().unwrap();
+    let (code, _, said) = ended(wrong);
+    assert!(code == Some(2) && said.contains("'here'") && said.contains("write 9400"), "{said}");
 }

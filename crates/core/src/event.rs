@@ -18,14 +18,21 @@ pub enum Source {
     Failover,
 }
 
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Source {
+    /// One word for it, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
             Source::Schedule => "schedule",
             Source::Trigger => "trigger",
             Source::Misfire => "misfire",
             Source::Failover => "failover",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -46,6 +53,42 @@ pub enum Skip {
     NoItems,
     /// The instance had to stop while the hook before the round was waited for.
     Interrupted,
+}
+
+impl Skip {
+    /// All of them.
+    pub const ALL: [Skip; 7] = [
+        Skip::ItemDisabled,
+        Skip::ServerDisabled,
+        Skip::Overrun,
+        Skip::TooLate,
+        Skip::ClockOff,
+        Skip::NoItems,
+        Skip::Interrupted,
+    ];
+    /// The names of all of them.
+    pub const NAMES: &[&str] = &{
+        let mut names = [""; Skip::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Skip::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
+
+    /// One word for it, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Skip::ItemDisabled => "item-disabled",
+            Skip::ServerDisabled => "server-disabled",
+            Skip::Overrun => "overrun",
+            Skip::TooLate => "too-late",
+            Skip::ClockOff => "clock-off",
+            Skip::NoItems => "no-items",
+            Skip::Interrupted => "interrupted",
+        }
+    }
 }
 
 impl fmt::Display for Skip {
@@ -73,6 +116,17 @@ pub enum Outcome {
     Cancelled,
 }
 
+impl Outcome {
+    /// One word for it, for programs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Outcome::Succeeded => "succeeded",
+            Outcome::Failed(_) => "failed",
+            Outcome::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// A call of user code around a round.
 ///
 /// ```
@@ -88,6 +142,24 @@ pub enum Hook {
     OnceBefore,
     /// After the last item of a round has ended, on one instance.
     OnceAfter,
+}
+
+impl Hook {
+    /// All of them.
+    pub const ALL: [Hook; 4] = [Hook::Before, Hook::After, Hook::OnceBefore, Hook::OnceAfter];
+    /// The names of all of them.
+    pub const NAMES: &[&str] =
+        &[Hook::Before.name(), Hook::After.name(), Hook::OnceBefore.name(), Hook::OnceAfter.name()];
+
+    /// One word for it, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Hook::Before => "before",
+            Hook::After => "after",
+            Hook::OnceBefore => "once-before",
+            Hook::OnceAfter => "once-after",
+        }
+    }
 }
 
 impl fmt::Display for Hook {

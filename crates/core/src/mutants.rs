@@ -93,8 +93,18 @@ mutants! {
     LoseOverrun,
     /// A fire while a round begins is lost without monitoring.
     LoseFireWhileBeginning,
+    /// A mark that a wrong clock left for a fire hours ahead is believed.
+    BelieveFarMark,
     /// A clock that goes back waits until it is where it was.
     WaitForOldClock,
+    /// A leader that was shut down takes what it still runs for a dead one's.
+    BuryMyself,
+    /// A new assignment is waited for anew when what was given up ends after all.
+    WaitAgain,
+    /// A trigger that comes while a round begins counts as answered by it.
+    SwallowLaterTrigger,
+    /// A trigger that was handed on while we waited runs here, too.
+    RememberTrigger,
     /// A trigger handed on runs as a fire that ran.
     RerunSettled,
     /// A claim that a lowered count overtook is not recorded.

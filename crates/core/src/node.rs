@@ -1,7 +1,8 @@
 //! Every node of a job's subtree: the only place where paths are spelled.
 //!
-//! The spelling is that of ElasticJob 3.0.x, so that Java peers and consoles find what they look for. One
-//! node of items is our own: [`Node::Cursor`]; and so are [`Node::Hooked`]. Java ignores them.
+//! The spelling is that of ElasticJob 3.0.x, so that Java peers and consoles find what they look for. Some
+//! nodes are our own, and Java ignores them: [`Node::Cursor`], [`Node::Parameter`] and [`Node::Hooked`]; and
+//! [`Node::Offset`] is that of 1.x.
 
 use crate::tree::{Kind, Op};
 
@@ -62,6 +63,8 @@ pub enum Node {
     Disabled(u32),
     /// The last fire that is settled for an item: it ran, or was skipped. Our own addition.
     Cursor(u32),
+    /// What came along with the trigger that an item runs for. It outlives the runner. Our own addition.
+    Parameter(u32),
     /// The leading instance.
     Leader,
     /// The assignment must be made anew.
@@ -113,6 +116,7 @@ impl Node {
             Node::Misfire(item) => format!("/sharding/{item}/misfire"),
             Node::Disabled(item) => format!("/sharding/{item}/disabled"),
             Node::Cursor(item) => format!("/sharding/{item}/cursor"),
+            Node::Parameter(item) => format!("/sharding/{item}/parameter"),
             Node::Leader => "/leader/election/instance".into(),
             Node::Necessary => "/leader/sharding/necessary".into(),
             Node::Processing => "/leader/sharding/processing".into(),
@@ -165,6 +169,7 @@ impl Node {
             ["sharding", i, "misfire", ""] => item(i, Node::Misfire),
             ["sharding", i, "disabled", ""] => item(i, Node::Disabled),
             ["sharding", i, "cursor", ""] => item(i, Node::Cursor),
+            ["sharding", i, "parameter", ""] => item(i, Node::Parameter),
             ["leader", "election", "instance", ""] => Node::Leader,
             ["leader", "election", "latch", it] => name(it, |it| Node::InLine(Latch::Election, it)),
             ["leader", "sharding", "necessary", ""] => Node::Necessary,
@@ -249,7 +254,8 @@ mod tests {
         for i in [0, 7, 10, u32::MAX] {
             nodes.extend([Node::Item(i), Node::Owner(i), Node::Running(i), Node::Failover(i)]);
             nodes.extend([Node::Failovering(i), Node::Misfire(i), Node::Disabled(i), Node::Cursor(i)]);
-            nodes.extend([Node::Crashed(i), Node::Started(i), Node::Completed(i), Node::Offset(i)]);
+            nodes.extend([Node::Parameter(i), Node::Crashed(i), Node::Started(i), Node::Completed(i)]);
+            nodes.push(Node::Offset(i));
         }
         for latch in [Latch::Election, Latch::Failover, Latch::Started, Latch::Completed] {
             nodes.push(Node::InLine(latch, "_c_x-latch-0000000001".into()));

@@ -7,6 +7,7 @@
 pub mod act;
 pub mod ask;
 pub mod check;
+pub mod clocks;
 pub mod config;
 pub mod dump;
 pub mod explain;
@@ -168,13 +169,29 @@ fn schedule_of(spec: &JobSpec, zone: &Zone) -> Option<Timer> {
 /// assert_eq!(trigger(&view)[1], Node::Trigger("10.0.0.1@-@1.a.1".into()).create(""));
 /// ```
 pub fn trigger(view: &View) -> Vec<Op> {
+    trigger_with(view, "")
+}
+
+/// The same, with a parameter for the runs that come of it.
+///
+/// ```
+/// use elasticjob_core::node::Node;
+/// use elasticjob_core::ops::trigger_with;
+/// use elasticjob_core::view::View;
+///
+/// let mut view = View::default();
+/// view.instances.insert("10.0.0.1@-@1.a.1".into(), true);
+/// let asked = Node::Trigger("10.0.0.1@-@1.a.1".into()).create("day=2026-11-15");
+/// assert_eq!(trigger_with(&view, "day=2026-11-15")[1], asked);
+/// ```
+pub fn trigger_with(view: &View, parameter: &str) -> Vec<Op> {
     let unasked = view.instances.keys().filter(|id| !view.triggers.contains_key(*id));
-    unasked.flat_map(|id| request(id)).collect()
+    unasked.flat_map(|id| request(id, parameter)).collect()
 }
 
 /// An instance that has gone meanwhile would never react.
-fn request(id: &str) -> [Op; 2] {
-    [Node::Instance(id.to_owned()).exists(), Node::Trigger(id.to_owned()).create("")]
+fn request(id: &str, parameter: &str) -> [Op; 2] {
+    [Node::Instance(id.to_owned()).exists(), Node::Trigger(id.to_owned()).create(parameter)]
 }
 
 /// What was done, and what will come of it: sentences for people.
@@ -314,6 +331,26 @@ pub enum Refusal {
     WouldNotRun {
         /// Why, and the remedy.
         why: String,
+    },
+    /// An instance has not begun what it was asked for with another parameter.
+    #[error(
+        "{id} was asked to run with another parameter, and has not begun yet: trigger it again when it has"
+    )]
+    AskedOtherwise {
+        /// The instance.
+        id: String,
+    },
+    /// The parameter of a trigger is too long.
+    #[error(
+        "the parameter has {size} bytes, and a trigger of a job with {total} shard(s) takes {limit} at most: put what is long where the job can read it, and give its name"
+    )]
+    ParameterTooLong {
+        /// Its size, in bytes.
+        size: usize,
+        /// The most that is taken.
+        limit: usize,
+        /// Number of items.
+        total: u32,
     },
     /// It is paused.
     #[error("it is paused ({paused}): resume it with `elasticjob job resume`")]

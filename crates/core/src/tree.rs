@@ -94,6 +94,8 @@ impl Op {
 pub struct Stat {
     /// The transaction that made it.
     pub created: Zxid,
+    /// The transaction that wrote its data last.
+    pub written: Zxid,
     /// How often its data was set.
     pub version: u32,
     /// When its data was last written, by the registry's clock.
@@ -344,6 +346,7 @@ impl Draft<'_> {
         let mut node = self.existing(&path, version)?.clone();
         node.data = data.to_owned();
         node.stat.version += 1;
+        node.stat.written = self.tree.last_zxid + 1;
         node.stat.modified = self.now;
         self.put(path, node);
         Ok(())
@@ -364,7 +367,8 @@ impl Draft<'_> {
 
     fn insert(&mut self, path: String, data: &str, owner: Option<SessionId>) {
         let ephemeral = owner.is_some();
-        let stat = Stat { created: self.tree.last_zxid + 1, version: 0, modified: self.now, ephemeral };
+        let zxid = self.tree.last_zxid + 1;
+        let stat = Stat { created: zxid, written: zxid, version: 0, modified: self.now, ephemeral };
         self.put(path, Node { data: data.to_owned(), stat, owner, next_in_line: 0 });
     }
 

@@ -36,6 +36,8 @@ pub struct Cursor {
     pub at: Option<Timestamp>,
     /// Whoever settles a fire replaces the cursor at this version, so that nobody settles it twice.
     pub version: u32,
+    /// The transaction that wrote it.
+    pub written: Zxid,
 }
 
 /// What the registry says about one item.
@@ -53,15 +55,27 @@ pub struct Item {
     pub misfire: bool,
     /// Which, if whoever noted it said so: Java does not.
     pub missed: Option<Timestamp>,
+    /// What came along with a trigger that nobody has acted on, if that is what is to be made up for.
+    pub asked_with: Option<String>,
     /// It must not run.
     pub disabled: bool,
     /// The last settled fire.
     pub cursor: Option<Cursor>,
+    /// What came along with the trigger that it runs for, for whoever takes over.
+    pub parameter: Option<String>,
     /// Its parent node exists.
     pub exists: bool,
 }
 
 impl Item {
+    /// The cursor, if it tells of every fire since: it was written when the item came to its owner, or later. Our
+    /// leaders write it in the transaction that hands the item out. A Java leader does not, and if it lent the
+    /// item to a Java peer in between, the fires since were run by somebody who keeps no cursor.
+    pub fn seamless_cursor(&self) -> Option<Cursor> {
+        let owner = self.owner.as_ref()?;
+        self.cursor.filter(|it| it.written >= owner.token && keeps_cursors(&owner.by))
+    }
+
     /// Every node of this item that exists, children first.
     pub fn nodes(&self, item: u32) -> Vec<Node> {
         let known = [
@@ -72,6 +86,7 @@ impl Item {
             (self.misfire, Node::Misfire(item)),
             (self.disabled, Node::Disabled(item)),
             (self.cursor.is_some(), Node::Cursor(item)),
+            (self.parameter.is_some(), Node::Parameter(item)),
             (self.exists, Node::Item(item)),
         ];
         known.into_iter().filter_map(|(there, node)| there.then_some(node)).collect()
@@ -177,10 +192,12 @@ impl View {
             Node::Failovering(item) => self.item(item).failovering = Some(text()),
             Node::Misfire(item) => {
                 let state = self.item(item);
-                (state.misfire, state.missed) = (true, read_fire(&entry.data));
+                (state.missed, state.asked_with) = read_mark(&entry.data);
+                state.misfire = true;
             }
             Node::Disabled(item) => self.item(item).disabled = true,
             Node::Cursor(item) => self.item(item).cursor = Some(read_cursor(entry)),
+            Node::Parameter(item) => self.item(item).parameter = Some(text()),
             Node::Leader => self.leader = Some(text()),
             Node::Necessary => self.necessary = true,
             Node::Processing => self.processing = true,
@@ -207,9 +224,12 @@ impl View {
             Node::Running(item) => self.clear(item, |it| it.running = None),
             Node::Failover(item) => self.clear(item, |it| it.failover = None),
             Node::Failovering(item) => self.clear(item, |it| it.failovering = None),
-            Node::Misfire(item) => self.clear(item, |it| (it.misfire, it.missed) = (false, None)),
+            Node::Misfire(item) => self.clear(item, |it| {
+                (it.misfire, it.missed, it.asked_with) = (false, None, None);
+            }),
             Node::Disabled(item) => self.clear(item, |it| it.disabled = false),
             Node::Cursor(item) => self.clear(item, |it| it.cursor = None),
+            Node::Parameter(item) => self.clear(item, |it| it.parameter = None),
             Node::Leader => self.leader = None,
             Node::Necessary => self.necessary = false,
             Node::Processing => self.processing = false,
@@ -267,7 +287,7 @@ impl View {
         let mut nodes: Vec<Node> = running.map(|(item, _)| Node::Running(*item)).collect();
         let taken = self.items.iter().filter(|(_, state)| state.failover.as_deref() == Some(instance));
         nodes.extend(taken.map(|(item, _)| Node::Failover(*item)));
-        let places = self.lines.iter().filter(|(_, name)| name.starts_with(&ticket(instance)));
+        let places = self.lines.iter().filter(|(_, name)| is_place_of(name, instance));
         nodes.extend(places.map(|((latch, _), name)| Node::InLine(*latch, name.clone())));
         nodes.extend((self.leader.as_deref() == Some(instance)).then_some(Node::Leader));
         nodes.extend(self.is_alive(instance).then(|| Node::Instance(instance.to_owned())));
@@ -279,9 +299,9 @@ impl View {
         self.line(latch).next()
     }
 
-    /// Our first place in a line: the one whose name begins with our ticket.
-    pub fn place_in_line(&self, latch: Latch, ticket: &str) -> Option<&String> {
-        self.line(latch).find(|name| name.starts_with(ticket))
+    /// The first place of an instance in a line: the one whose name begins with its ticket.
+    pub fn place_in_line(&self, latch: Latch, instance: &str) -> Option<&String> {
+        self.line(latch).find(|name| is_place_of(name, instance))
     }
 
     fn line(&self, latch: Latch) -> impl Iterator<Item = &String> {
@@ -293,6 +313,12 @@ impl View {
 /// How the places of an instance in lines begin: Curator's spelling, with our id for its random one.
 pub(crate) fn ticket(instance: &str) -> String {
     format!("_c_{instance}-")
+}
+
+/// The same question, asked at every step: without making the ticket first.
+fn is_place_of(name: &str, instance: &str) -> bool {
+    let rest = name.strip_prefix("_c_").and_then(|it| it.strip_prefix(instance));
+    rest.is_some_and(|it| it.starts_with('-'))
 }
 
 /// The status of a host that may work.
@@ -314,8 +340,34 @@ fn read_fire(text: &str) -> Option<Timestamp> {
     text.parse().ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())
 }
 
+/// A cursor is written as its fire, and behind a space the time of day that its writer's clock showed, if the
+/// writer owns the item.
+pub(crate) fn write_cursor(at: Option<Timestamp>, clock: Option<Timestamp>) -> String {
+    let clock = clock.map(|it| format!(" {}", it.as_millisecond())).unwrap_or_default();
+    write_fire(at) + &clock
+}
+
 fn read_cursor(entry: &Entry) -> Cursor {
-    Cursor { at: read_fire(&entry.data), version: entry.stat.version }
+    let fire = entry.data.split(' ').next().unwrap_or_default();
+    Cursor { at: read_fire(fire), version: entry.stat.version, written: entry.stat.written }
+}
+
+/// What its writer's clock showed when a cursor was written, if that was noted.
+pub(crate) fn read_clock(cursor: &str) -> Option<Timestamp> {
+    cursor.split_once(' ').and_then(|(_, clock)| read_fire(clock))
+}
+
+/// A mark is written as the fire that it stands for, and behind a space what came along with a trigger.
+pub(crate) fn write_mark(at: Option<Timestamp>, asked_with: &str) -> String {
+    let space = if asked_with.is_empty() { "" } else { " " };
+    format!("{}{space}{asked_with}", write_fire(at))
+}
+
+fn read_mark(text: &str) -> (Option<Timestamp>, Option<String>) {
+    match text.split_once(' ') {
+        Some((fire, asked_with)) => (read_fire(fire), Some(asked_with.to_owned())),
+        None => (read_fire(text), None),
+    }
 }
 
 #[cfg(test)]
@@ -342,7 +394,7 @@ mod tests {
             assert_eq!(follower, View::new(&tree.snapshot("/j")));
         }
         let at = Some(Timestamp::from_millisecond(13).unwrap());
-        assert_eq!(follower.items[&0].cursor, Some(Cursor { at, version: 1 }));
+        assert_eq!(follower.items[&0].cursor, Some(Cursor { at, version: 1, written: tree.last_zxid() }));
         for change in tree.end_session(session) {
             follower.apply(&change.relative_to("/j").unwrap());
         }

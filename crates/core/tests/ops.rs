@@ -4,11 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![expect(clippy::needless_pass_by_value, reason = "an expectation is written where it is used")]
 
-use elasticjob_core::event::{Event, Skip, Source};
+#[path = "ops/records.rs"]
+mod records;
+
 use elasticjob_core::node::Node;
 use elasticjob_core::ops::act::{self, Part};
 use elasticjob_core::ops::ask::{self, JobStatus, JobSummary, ShardStatus};
 use elasticjob_core::ops::check::check;
+use elasticjob_core::ops::clocks;
 use elasticjob_core::ops::config::{self, Stored};
 use elasticjob_core::ops::explain::{Explanation, Past, Question, explain};
 use elasticjob_core::ops::{Act, JobTree, Refusal};
@@ -150,10 +153,65 @@ fn a_trigger_says_who_will_run_what() {
             ],
         }
     "#]]
-    .assert_debug_eq(&act::trigger(&job.look(), None).unwrap().done);
+    .assert_debug_eq(&act::trigger(&job.look(), None, "").unwrap().done);
     let half = Job::at_work().with([Node::Server("10.0.0.1".into()).set(DISABLED)]);
-    let refusal = act::trigger(&half.look(), Some(A)).unwrap_err();
+    let refusal = act::trigger(&half.look(), Some(A), "").unwrap_err();
     assert_eq!(refusal.to_string(), "nothing would run, because its server is disabled: enable one first");
+}
+
+#[test]
+fn the_parameter_of_a_trigger_is_checked_before_anybody_is_asked() {
+    let job = Job::at_work();
+    let act = act::trigger(&job.look(), Some(A), "day=1").unwrap();
+    assert_eq!(act.ops[1], Node::Trigger(A.into()).create("day=1"));
+    let long = "x".repeat(4097);
+    assert!(act::trigger(&job.look(), None, &long[1..]).is_ok());
+    let refusal = act::trigger(&job.look(), None, &long).unwrap_err();
+    let said = "the parameter has 4097 bytes, and a trigger of a job with 4 shard(s) takes 4096 at most: put what is long where the job can read it, and give its name";
+    assert_eq!(refusal.to_string(), said);
+    let mut many = Job::at_work();
+    many.edit(|it| it.sharding_total_count = 1024);
+    let refusal = act::trigger(&many.look(), None, &long[..513]).unwrap_err();
+    assert_eq!(refusal, Refusal::ParameterTooLong { size: 513, limit: 512, total: 1024 });
+
+    let asked = job.with([Node::Trigger(A.into()).create("day=1")]);
+    assert!(act::trigger(&asked.look(), Some(A), "day=1").unwrap().ops.is_empty());
+    let refusal = act::trigger(&asked.look(), None, "day=2").unwrap_err();
+    assert_eq!(refusal, Refusal::AskedOtherwise { id: A.into() });
+}
+
+fn clocks_of(job: &Job) -> Vec<String> {
+    let found = clocks::compare(&[job.look()], job.now, &Zone::UTC);
+    found.into_iter().map(|it| format!("{:?}: {}", it.level, it.what)).collect()
+}
+
+/// What an instance writes when it begins a fire, by the registry's clock and by its own.
+fn begun(job: Job, item: u32, registrys: &str, its_own: &str) -> Job {
+    job.at(registrys).with([Node::Cursor(item).create(format!("{} {}", ms("01:10:00"), ms(its_own)))])
+}
+
+#[test]
+fn clocks_are_compared_by_what_instances_wrote() {
+    let fine = begun(begun(Job::at_work(), 0, "01:10:00", "01:10:00"), 1, "01:10:01", "01:10:00");
+    assert!(clocks_of(&fine).is_empty());
+    let one = begun(begun(Job::at_work(), 0, "01:10:00", "01:10:30"), 1, "01:10:00", "01:10:00");
+    let said = "Problem: the clock of 10.0.0.1@-@1.a.1 is 30 s ahead of the registry's, as of 2026-11-15 01:10:00 UTC";
+    assert_eq!(clocks_of(&one), [said]);
+    // The last thing counts that it wrote.
+    assert!(clocks_of(&begun(one, 2, "01:20:00", "01:20:01")).is_empty());
+    let slow = begun(begun(Job::at_work(), 0, "01:15:00", "01:10:00"), 1, "01:10:00", "01:10:00");
+    let said = "Problem: the clock of 10.0.0.1@-@1.a.1 is 5 min behind the registry's, as of 2026-11-15 01:15:00 UTC";
+    assert_eq!(clocks_of(&slow.at("01:15:00")), [said]);
+    let both = begun(begun(Job::at_work(), 0, "01:11:00", "01:10:00"), 1, "01:11:01", "01:10:00");
+    let said = "Problem: the clocks of all 2 instances are 61 s behind the registry's: it is wrong";
+    assert_eq!(clocks_of(&both), [said]);
+    // Who moved an item, or is dead, has written nothing that counts.
+    let moved = begun(Job::at_work(), 0, "01:10:00", "01:10:30").with([Node::Cursor(0).set(ms("01:10:00"))]);
+    assert!(clocks_of(&moved).is_empty());
+    let dead = begun(Job::at_work(), 0, "01:10:00", "01:10:30").with([Node::Instance(A.into()).delete()]);
+    assert!(clocks_of(&dead).is_empty());
+    let said = "Note: the clock of this machine is at least 10 min behind the registry's";
+    assert_eq!(clocks_of(&fine.at("01:00:00")), [said]);
 }
 
 /// Whatever is done is done once: planned again, there is nothing left to do.
@@ -161,7 +219,7 @@ fn a_trigger_says_who_will_run_what() {
 fn commands_are_done_once() {
     type Plan = fn(&JobTree) -> Result<Act, Refusal>;
     let plans: [(&str, Plan); 6] = [
-        ("trigger", |it| act::trigger(it, None)),
+        ("trigger", |it| act::trigger(it, None, "")),
         ("disable", |it| act::disable(it, &Part::Job)),
         ("disable server", |it| act::disable(it, &Part::Server("10.0.0.1".into()))),
         ("disable item", |it| act::disable(it, &Part::Item(3))),
@@ -463,30 +521,6 @@ fn a_job_without_a_schedule_is_explained_as_such() {
         }
     "#]]
     .assert_debug_eq(&job.explain("01:12:00", &[]));
-}
-
-#[test]
-fn records_of_the_past_tell_more() {
-    let job = Job::at_work().settled(["01:10:00"; 4]).at("01:12:00");
-    let past = |time, event| Past { at: at(time), instance: A.into(), event };
-    let nominal = Some(at("01:10:00"));
-    let records = [
-        past("01:00:00", Event::Elected),
-        past(
-            "01:10:01",
-            Event::RoundStarted {
-                task_id: "t".into(),
-                source: Source::Schedule,
-                nominal,
-                items: [0].into(),
-                merged: 0,
-            },
-        ),
-        past("01:10:01", Event::Skipped { nominal, items: [2].into(), why: Skip::ClockOff }),
-    ];
-    expect![[r#"
-        2026-11-15 01:10:01 UTC: 10.0.0.1@-@1.a.1 began shard 0 (schedule)
-        2026-11-15 01:10:01 UTC: 10.0.0.1@-@1.a.1 skipped it for shard 2: the clock differs too much from the registry's"#]].assert_eq(&job.explain("01:12:00", &records).known[..2].join("\n"));
 }
 
 fn check_health(job: &Job, expected: Expect) {

@@ -162,6 +162,7 @@ impl World {
             ["disable", "item", item] => vec![Node::Disabled(item.parse().unwrap()).create("")],
             ["enable", "item", item] => vec![Node::Disabled(item.parse().unwrap()).delete()],
             ["trigger"] => ops::trigger(&view),
+            ["trigger", "with", words @ ..] => ops::trigger_with(&view, &words.join(" ")),
             ["shutdown", name] => {
                 vec![Node::Instance(self.members[*name].coordinator.me().to_owned()).delete()]
             }
@@ -450,7 +451,10 @@ impl World {
                 let is_new = self.member(name).task_ids.insert(order.task_id);
                 assert!(is_new, "two rounds of {name} have one name");
                 let beside = self.who_else_runs(name, &items);
-                self.say(name, &format!("runs {items:?} ({}{nominal}{merged}){beside}", order.source));
+                let with: BTreeSet<&str> =
+                    order.items.iter().filter_map(|it| it.trigger_parameter.as_deref()).collect();
+                let with = if with.is_empty() { String::new() } else { format!(" with {with:?}") };
+                self.say(name, &format!("runs {items:?} ({}{nominal}{merged}){with}{beside}", order.source));
                 for it in order.items {
                     self.tokens.entry(it.item).or_default().push(it.token);
                 }
@@ -530,7 +534,10 @@ impl World {
             let parent = self.tree.children(&format!("{ROOT}{}", entry.path)).is_empty();
             if parent && !entry.path.starts_with("/config") {
                 let ephemeral = if entry.stat.ephemeral { " (e)" } else { "" };
-                let data = entry.data.trim_end().replace('\n', " | ");
+                // Behind the fire of a cursor stands what its writer's clock showed.
+                let cursor = matches!(Node::parse(&entry.path), Node::Cursor(_));
+                let data = entry.data.split(if cursor { ' ' } else { '\0' }).next().unwrap_or_default();
+                let data = data.trim_end().replace('\n', " | ");
                 writeln!(self.said, "{}{ephemeral} {data}", entry.path).unwrap();
             }
         }

@@ -30,6 +30,8 @@ use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Status {
     pub(crate) phase: Phase,
+    /// It is registered, in a session that stands.
+    pub(crate) stands: bool,
     /// What its clock goes by, and that in words.
     pub(crate) schedule: Option<Timer>,
     pub(crate) words: Option<String>,
@@ -69,6 +71,8 @@ pub(crate) struct Driver {
     leave: watch::Receiver<Option<Duration>>,
     recorder: Recorder,
     status: watch::Sender<Status>,
+    /// The id that we had last.
+    me: Arc<str>,
 }
 
 /// The session that a transaction was sent in, its concern, and what became of it.
@@ -120,6 +124,7 @@ impl Driver {
             leave: parts.leave,
             recorder: parts.recorder,
             status: parts.status,
+            me: "".into(),
         }
     }
 
@@ -272,7 +277,9 @@ impl Driver {
                 Verdict::Unknown
             }
             // It was not done. Trying again at once would not help.
-            Err(error @ (CommitError::TooLarge { .. } | CommitError::Invalid(_))) => {
+            Err(
+                error @ (CommitError::TooLarge { .. } | CommitError::Denied { .. } | CommitError::Invalid(_)),
+            ) => {
                 tracing::error!(job = &*self.job, ?slot, "registry: {error}");
                 Verdict::Refused
             }
@@ -312,7 +319,17 @@ impl Driver {
         if refocus {
             self.refocus();
         }
-        effects.into_iter().fold(None, |ended, effect| ended.or(self.perform(effect, now)))
+        let ended = effects.into_iter().fold(None, |ended, effect| ended.or(self.perform(effect, now)));
+        self.tell_standing();
+        ended
+    }
+
+    fn tell_standing(&self) {
+        let stands = self.coordinator.stands();
+        let told = self.status.send_if_modified(|it| std::mem::replace(&mut it.stands, stands) != stands);
+        if told {
+            self.recorder.stands(&self.job, stands);
+        }
     }
 
     fn perform(&mut self, effect: Effect, now: Now) -> Option<StopReason> {
@@ -370,10 +387,15 @@ impl Driver {
         if matches!(event, Event::Registered { .. } | Event::ConfigChanged) {
             let plan = self.coordinator.plan();
             let (schedule, words) = (plan.and_then(|it| it.schedule.clone()), plan.and_then(Plan::describe));
-            self.status.send_replace(Status { phase: Phase::Registered, schedule, words });
+            self.status.send_modify(|it| {
+                (it.phase, it.schedule, it.words) = (Phase::Registered, schedule, words);
+            });
         }
-        let next_fire = self.coordinator.next_fire();
-        self.recorder.record(Record { at: now.wall, job: self.job.clone(), event, next_fire });
+        if let Some(connection) = &self.connection {
+            self.me = connection.id.clone();
+        }
+        let (job, instance, next_fire) = (self.job.clone(), self.me.clone(), self.coordinator.next_fire());
+        self.recorder.record(Record { at: now.wall, job, instance, event, next_fire });
     }
 }
 

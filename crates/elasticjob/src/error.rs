@@ -94,6 +94,24 @@ pub enum Error {
     /// The registry is not connected at the moment.
     #[error("the registry is not connected at the moment: try again when it is")]
     Disconnected,
+    /// A port for operators cannot be opened.
+    #[error("cannot open the {what} at {address}: {error}")]
+    Port {
+        /// Which.
+        what: &'static str,
+        /// Where.
+        address: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file that events are to be kept in cannot be written.
+    #[error("cannot write events to {}: {error}", path.display())]
+    EventFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
     /// The signals that end a worker cannot be listened to.
     #[error("cannot listen to signals: {0}")]
     Signal(std::io::Error),

@@ -39,12 +39,13 @@ mod variables;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use elasticjob_core::spec::JobSpec;
 
 use crate::host::Preference;
+use crate::listen::ListenAt;
 use document::Map;
 use error::Fault;
 pub use error::FileError;
@@ -54,7 +55,14 @@ use field::{Field, Source, settings};
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const TOP_KEYS: [&str; 3] = ["registry", "worker", "jobs"];
-const WORKER_KEYS: [&str; 3] = ["preferredNetworkInterface", "preferredNetworkIp", "shutdownGrace"];
+const WORKER_KEYS: [&str; 6] = [
+    "preferredNetworkInterface",
+    "preferredNetworkIp",
+    "shutdownGrace",
+    "statusPort",
+    "dumpPort",
+    "eventFile",
+];
 
 /// What a jobs file says.
 ///
@@ -106,6 +114,12 @@ pub struct Settings {
     pub preferred_ip: Option<String>,
     /// How long runs may take to end after the process has been asked to stop.
     pub shutdown_grace: Option<Duration>,
+    /// Where the status port listens, if there is to be one.
+    pub status_port: Option<ListenAt>,
+    /// Where the dump port listens, if there is to be one.
+    pub dump_port: Option<ListenAt>,
+    /// The file that keeps what happens, if one is to.
+    pub event_file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -280,6 +294,9 @@ fn worker(source: &Source<'_>, field: &Field<'_>) -> Result<Settings, Fault> {
                 worker.preferred_ip = Some(ip);
             }
             "shutdownGrace" => worker.shutdown_grace = Some(field.duration()?),
+            "statusPort" => worker.status_port = Some(listen_at(&field)?),
+            "dumpPort" => worker.dump_port = Some(listen_at(&field)?),
+            "eventFile" => worker.event_file = Some(filled(&field)?.into()),
             _ => return Err(field.unknown(&name, "worker", &WORKER_KEYS)),
         }
     }
@@ -295,6 +312,11 @@ fn jobs(source: &Source<'_>, field: &Field<'_>) -> Result<Vec<FileJob>, Fault> {
         });
     };
     map.entries.iter().map(|entry| job::read(source, entry)).collect()
+}
+
+fn listen_at(field: &Field<'_>) -> Result<ListenAt, Fault> {
+    let text = filled(field)?;
+    text.parse().map_err(|reason: String| field.wrong(&text, reason))
 }
 
 fn filled(field: &Field<'_>) -> Result<String, Fault> {

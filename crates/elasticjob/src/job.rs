@@ -72,6 +72,9 @@ pub struct Shard {
     pub token: u64,
     /// Which attempt this is, counted from 1. See [`Job::retries`].
     pub attempt: u32,
+    /// What came along with the trigger that it runs for: see [`Ops::trigger_with`](crate::Ops::trigger_with).
+    /// Whoever takes the run over from a dead instance gets it, too.
+    pub trigger_parameter: Option<Arc<str>>,
     /// How many elements a dataflow job should fetch at a time. See [`Job::fetch_size`].
     pub fetch_size: Option<u32>,
     pub(crate) cancel: CancellationToken,

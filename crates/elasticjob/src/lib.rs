@@ -26,15 +26,20 @@
 mod clock;
 mod driver;
 mod error;
+pub mod events;
 mod executor;
 pub mod file;
 pub mod host;
 mod job;
 mod link;
+mod listen;
+pub mod metrics;
 mod offsets;
+mod operator;
 pub mod ops;
 mod recorder;
 pub mod registry;
+mod status;
 pub mod testing;
 mod unbound;
 mod worker;
@@ -48,6 +53,7 @@ pub use job::{
     CatchUp, DataflowJob, EachJob, Job, JobError, Listener, OnceListener, PartlyFailed, Pool, Processed,
     Round, Shard, SimpleJob,
 };
+pub use listen::ListenAt;
 pub use offsets::OffsetError;
 pub use ops::{Ops, OpsError};
 pub use recorder::{Record, Recorded, Records};

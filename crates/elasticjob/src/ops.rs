@@ -106,7 +106,19 @@ impl Ops {
 
     /// Asks all instances of a job, or one, to run their shards now. One that is at work does so when it is done.
     pub async fn trigger(&self, job: &str, instance: Option<&str>) -> Result<Done, OpsError> {
-        self.act(job, |tree| plans::act::trigger(tree, instance)).await
+        self.trigger_with(job, instance, "").await
+    }
+
+    /// The same, with a parameter that the runs find in [`Shard::trigger_parameter`](crate::Shard), scripts and
+    /// HTTP services in their context as `triggerParameter`. It may have 4 KiB; less if the job has more than 128
+    /// shards. Java peers are asked, too, and do not see it.
+    pub async fn trigger_with(
+        &self,
+        job: &str,
+        instance: Option<&str>,
+        parameter: &str,
+    ) -> Result<Done, OpsError> {
+        self.act(job, |tree| plans::act::trigger(tree, instance, parameter)).await
     }
 
     /// Lets a job, a server of it, or a shard of it work no more.
@@ -225,7 +237,9 @@ impl Ops {
             None => self.trees().await?,
         };
         let now = Timestamp::now();
-        Ok(trees.iter().flat_map(|tree| plans::check::check(tree, now, &self.zone)).collect())
+        let mut found = plans::clocks::compare(&trees, now, &self.zone);
+        found.extend(trees.iter().flat_map(|tree| plans::check::check(tree, now, &self.zone)));
+        Ok(found)
     }
 
     /// Why the job ran, did not run, or runs late, at an instant: from what the registry knows, and from what
@@ -304,6 +318,9 @@ impl Ops {
         match self.session.commit(&root(job), ops).await {
             Ok(()) => Ok(Committed::Yes),
             Err(CommitError::Conflict { .. }) => Ok(Committed::Conflict),
+            Err(error @ CommitError::Denied { .. }) => {
+                Err(OpsError::NotPermitted { what: format!("job `{job}`: {error}") })
+            }
             Err(CommitError::Unknown(cause)) => Err(OpsError::InDoubt { job: job.to_owned(), cause }),
             Err(
                 error @ (CommitError::SessionEnded | CommitError::Invalid(_) | CommitError::TooLarge { .. }),

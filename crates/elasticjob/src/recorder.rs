@@ -7,6 +7,9 @@ use elasticjob_core::event::{Event, Outcome};
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 
+use crate::events::EventLog;
+use crate::metrics::Metrics;
+
 const QUEUE: usize = 4096;
 
 /// Something that happened to a job on this worker.
@@ -16,6 +19,8 @@ pub struct Record {
     pub at: Timestamp,
     /// The job.
     pub job: Arc<str>,
+    /// The instance, by the id that it had last; empty if it has had none.
+    pub instance: Arc<str>,
     /// What.
     pub event: Event,
     /// When the job's clock fires next on this worker.
@@ -51,35 +56,74 @@ pub enum Recorded {
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct Records(broadcast::Receiver<Record>);
+pub struct Records {
+    queue: broadcast::Receiver<Record>,
+    metrics: Option<Metrics>,
+}
 
 impl Records {
     /// The next record; `None` when the worker has ended. Cancel safe.
     pub async fn next(&mut self) -> Option<Recorded> {
-        match self.0.recv().await {
+        match self.queue.recv().await {
             Ok(record) => Some(Recorded::Record(record)),
-            Err(broadcast::error::RecvError::Lagged(missed)) => Some(Recorded::Missed(missed)),
+            Err(broadcast::error::RecvError::Lagged(missed)) => Some(self.missed(missed)),
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }
+
+    /// The next record, if it is here already.
+    pub(crate) fn try_next(&mut self) -> Option<Recorded> {
+        match self.queue.try_recv() {
+            Ok(record) => Some(Recorded::Record(record)),
+            Err(broadcast::error::TryRecvError::Lagged(missed)) => Some(self.missed(missed)),
+            Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed) => None,
+        }
+    }
+
+    fn missed(&self, count: u64) -> Recorded {
+        if let Some(metrics) = &self.metrics {
+            metrics.dropped(count);
+        }
+        Recorded::Missed(count)
+    }
 }
 
+/// Where drivers leave their records: with readers, in the numbers, and in the memory of the worker.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorder(broadcast::Sender<Record>);
+pub(crate) struct Recorder {
+    queue: broadcast::Sender<Record>,
+    metrics: Option<Metrics>,
+    kept: EventLog,
+}
 
 impl Recorder {
-    pub(crate) fn new() -> Recorder {
-        Recorder(broadcast::Sender::new(QUEUE))
+    pub(crate) fn new(metrics: Option<Metrics>, kept: EventLog) -> Recorder {
+        Recorder { queue: broadcast::Sender::new(QUEUE), metrics, kept }
     }
 
     pub(crate) fn reader(&self) -> Records {
-        Records(self.0.subscribe())
+        Records { queue: self.queue.subscribe(), metrics: self.metrics.clone() }
+    }
+
+    pub(crate) fn kept(&self) -> &EventLog {
+        &self.kept
     }
 
     pub(crate) fn record(&self, record: Record) {
         log(&record);
+        if let Some(metrics) = &self.metrics {
+            metrics.record(&record);
+        }
+        self.kept.keep(record.clone());
         // Nobody may be listening.
-        drop(self.0.send(record));
+        drop(self.queue.send(record));
+    }
+
+    /// Whether the job is registered in a session that stands.
+    pub(crate) fn stands(&self, job: &Arc<str>, stands: bool) {
+        if let Some(metrics) = &self.metrics {
+            metrics.stands(job, stands);
+        }
     }
 }
 

@@ -45,6 +45,7 @@ pub fn shard(job: &str, item: u32, total: u32) -> Shard {
         merged: 0,
         token: 1,
         attempt: 1,
+        trigger_parameter: None,
         fetch_size: None,
         cancel: CancellationToken::new(),
         yielding: CancellationToken::new(),
@@ -107,7 +108,10 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
     let plan = Plan::compile(job.spec.clone(), &Strategies::default(), &Zone::system())
         .map_err(|error| Error::Spec { job: job.name().to_owned(), error })?;
     let total = plan.spec.sharding_total_count;
-    let item = |item| OrderItem { item, parameter: plan.parameters.get(&item).cloned(), token: 1 };
+    let item = |item| {
+        let parameter = plan.parameters.get(&item).cloned();
+        OrderItem { item, parameter, trigger_parameter: None, token: 1 }
+    };
     let order = Order {
         round: 1,
         task_id: shard(job.name(), 0, total).task_id.to_string(),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::Error;
+use crate::events::EventFile;
 use crate::executor;
 use crate::file::{FileWork, JobsFile};
 use crate::job::{self, Job, SCRIPT_CLASS, Work};
@@ -24,6 +25,9 @@ pub(crate) fn read(path: &Path) -> Result<Worker, Error> {
     let mut worker = Worker::new(registry);
     worker.host = file.worker.preference();
     worker.grace = file.worker.shutdown_grace.unwrap_or(worker.grace);
+    worker.operator.status = file.worker.status_port;
+    worker.operator.dump = file.worker.dump_port;
+    worker.operator.events = file.worker.event_file.map(EventFile::new);
     let mut unbound = Unbound { file: path.display().to_string(), ..Unbound::default() };
     for job in file.jobs {
         unbound.all.insert(job.spec.job_name.clone());

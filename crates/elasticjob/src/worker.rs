@@ -1,6 +1,7 @@
 //! Public start and stop: a worker takes jobs, joins the registry with all of them, and leaves it clean.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +18,16 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::clock::Clock;
 use crate::driver::{Driver, Parts, Phase, Status};
 use crate::error::Error;
+use crate::events::{EventFile, EventLog};
 use crate::executor::Executor;
 use crate::host::{self, Preference};
 use crate::job::Job;
 use crate::link::{self, Link};
+use crate::listen::ListenAt;
+use crate::metrics::Metrics;
+use crate::operator::{self, Opened};
 use crate::ops::Ops;
-use crate::recorder::{Recorder, Records};
+use crate::recorder::Records;
 use crate::registry::{self, Registry};
 
 /// How long running shards may go on when a worker leaves.
@@ -106,6 +111,7 @@ pub struct Worker {
     pub(crate) cancel_grace: Duration,
     pub(crate) clock: Option<jiff::Timestamp>,
     pub(crate) unbound: Option<crate::unbound::Unbound>,
+    pub(crate) operator: operator::Wanted,
 }
 
 impl Worker {
@@ -120,6 +126,7 @@ impl Worker {
             cancel_grace: CANCEL_GRACE,
             clock: None,
             unbound: None,
+            operator: operator::Wanted::default(),
         }
     }
 
@@ -175,6 +182,52 @@ impl Worker {
         self
     }
 
+    /// Opens a port that answers `GET` requests for `/healthz` (the process is well), `/readyz` (its session stands and
+    /// its jobs are registered), `/metrics` (see [`metrics`](crate::metrics)) and `/events` (see
+    /// [`events`](crate::events)). None is open by default. A number is a port of this machine only; 0 is any that is
+    /// free.
+    ///
+    /// ```
+    /// use elasticjob::{Job, Shard, Worker};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), elasticjob::Error> {
+    /// let job = Job::simple("nightly", async |_: Shard| Ok(())).cron("0 0 2 * * ?");
+    /// let worker = Worker::new("embedded://").job(job).status_port(0).start().await?;
+    /// println!("see http://{}/readyz", worker.status_address().unwrap());
+    /// # worker.shutdown().await; Ok(()) }
+    /// ```
+    pub fn status_port(mut self, at: impl Into<ListenAt>) -> Worker {
+        self.operator.status = Some(at.into());
+        self
+    }
+
+    /// Opens a port that answers `dump@job` as Java's does: see [`DumpPort`](crate::ops::DumpPort). None is open by
+    /// default. Whoever reaches it reads the settings of all jobs.
+    pub fn dump_port(mut self, at: impl Into<ListenAt>) -> Worker {
+        self.operator.dump = Some(at.into());
+        self
+    }
+
+    /// Keeps what happens in a file, for `elasticjob explain --events`: see [`EventFile`].
+    ///
+    /// ```
+    /// use elasticjob::events::EventFile;
+    /// use elasticjob::Worker;
+    ///
+    /// let worker = Worker::new("embedded://").event_file(EventFile::new("/var/log/jobs/events.jsonl"));
+    /// # drop(worker);
+    /// ```
+    pub fn event_file(mut self, file: EventFile) -> Worker {
+        self.operator.events = Some(file);
+        self
+    }
+
+    /// Counts what this worker does into these numbers. With a [status port](Worker::status_port) it counts anyhow.
+    pub fn metrics(mut self, metrics: &Metrics) -> Worker {
+        self.operator.metrics = Some(metrics.clone());
+        self
+    }
+
     /// Works until the process is asked to end (Ctrl-C, or SIGTERM), then leaves cleanly.
     pub async fn run(self) -> Result<(), Error> {
         let running = self.start().await?;
@@ -194,12 +247,15 @@ impl Worker {
         };
         let host = host::discover(&self.host.clone().or_env(|name| std::env::var(name).ok()))?;
         tracing::info!("this instance goes by {host}");
-        let (link, supervisor) = link::connect(registry, host.ip()).await?;
+        let mut opened = self.operator.open().await?;
+        let (link, supervisor) = link::connect(opened.counted(registry), host.ip()).await?;
+        opened.follow(&link)?;
         let jobs = std::mem::take(&mut self.jobs);
-        let mut running = RunningWorker::new(&self, link, supervisor);
+        let mut running = RunningWorker::new(&self, link, supervisor, opened);
         for job in jobs {
             running.add(job, &self, &zone);
         }
+        running.opened.standing().of(running.shared.link.clone(), running.jobs.clone());
         match running.await_registration().await {
             Ok(()) => Ok(running),
             Err(error) => {
@@ -265,7 +321,7 @@ pub struct RunningWorker {
     leave: watch::Sender<Option<Duration>>,
     drivers: JoinSet<StopReason>,
     shared: Shared,
-    recorder: Recorder,
+    opened: Opened,
     grace: Duration,
     cancel_grace: Duration,
     background: Vec<AbortOnDropHandle<()>>,
@@ -291,6 +347,7 @@ impl RunningWorker {
         worker: &Worker,
         link: Link,
         supervisor: impl Future<Output = ()> + Send + 'static,
+        opened: Opened,
     ) -> RunningWorker {
         let clock = worker.clock.map_or_else(Clock::system, Clock::following_tokio);
         let (steps, clock_steps) = watch::channel(0);
@@ -300,7 +357,7 @@ impl RunningWorker {
             leave: watch::Sender::new(None),
             drivers: JoinSet::new(),
             shared: Shared { link, clock, clock_steps },
-            recorder: Recorder::new(),
+            opened,
             grace: worker.grace,
             cancel_grace: worker.cancel_grace,
             background: vec![spawn(tokio::spawn(supervisor)), spawn(tokio::spawn(watch_clock(clock, steps)))],
@@ -309,6 +366,7 @@ impl RunningWorker {
 
     fn add(&mut self, job: Job, worker: &Worker, zone: &Zone) {
         let name: Arc<str> = job.name().into();
+        self.opened.know(&name);
         let (status, status_reader) = watch::channel(Status::default());
         let Shared { link, clock, clock_steps } = self.shared.clone();
         let hooks = job.listeners.hooks();
@@ -321,7 +379,7 @@ impl RunningWorker {
             link,
             clock_steps,
             leave: self.leave.subscribe(),
-            recorder: self.recorder.clone(),
+            recorder: self.opened.recorder.clone(),
             status,
         });
         self.drivers.spawn(Box::new(driver).run());
@@ -365,22 +423,48 @@ impl RunningWorker {
 
     /// What happens from now on.
     pub fn records(&self) -> Records {
-        self.recorder.reader()
+        self.opened.recorder.reader()
+    }
+
+    /// What happened lately: the last few thousand records, kept in memory.
+    pub fn events(&self) -> EventLog {
+        self.opened.recorder.kept().clone()
+    }
+
+    /// Where the [status port](Worker::status_port) listens, if there is one.
+    pub fn status_address(&self) -> Option<SocketAddr> {
+        self.opened.status_address()
+    }
+
+    /// Where the [dump port](Worker::dump_port) listens, if there is one.
+    pub fn dump_address(&self) -> Option<SocketAddr> {
+        self.opened.dump_address()
+    }
+
+    /// What stands in the way of giving this worker work; nothing, if it is ready. What `/readyz` says.
+    pub fn problems(&self) -> Vec<String> {
+        self.opened.standing().problems()
     }
 
     /// Asks every instance of the job to run its shards now. One that is at work does so when it is done.
     pub async fn trigger(&self, job: &str) -> Result<(), Error> {
+        self.trigger_with(job, "").await
+    }
+
+    /// The same, with a parameter that the runs find in [`Shard::trigger_parameter`](crate::Shard).
+    pub async fn trigger_with(&self, job: &str, parameter: &str) -> Result<(), Error> {
         if !self.jobs.contains_key(job) {
             let known: Vec<&str> = self.job_names().collect();
             return Err(Error::UnknownJob { job: job.to_owned(), known: known.join(", ") });
         }
         let connection = self.shared.link.current().ok_or(Error::Disconnected)?;
-        Ops::over(connection.session).trigger(job, None).await?;
+        Ops::over(connection.session).trigger_with(job, None, parameter).await?;
         Ok(())
     }
 
     /// Stops firing, lets running shards end, cancels those that do not in time, and leaves the registry clean.
     pub async fn shutdown(mut self) {
+        self.opened.standing().leave();
         self.leave.send_replace(Some(self.grace));
         let limit = self.grace + self.cancel_grace + LEAVE_LIMIT;
         let drained =
@@ -394,6 +478,7 @@ impl RunningWorker {
         if let Some(connection) = connection {
             connection.session.close().await;
         }
+        self.opened.close().await;
     }
 
     /// Waits until every job has ended, because operators shut them down or removed them. Cancel safe.

@@ -212,12 +212,12 @@ fn keys_that_nobody_knows() {
             1 | jobs: {a: {colour: red}}
               |            ^^^^^^
 
-            line 2, column 10: worker.shutdown is no setting of worker: known are preferredNetworkInterface, preferredNetworkIp, shutdownGrace
+            line 2, column 10: worker.shutdown is no setting of worker: known are preferredNetworkInterface, preferredNetworkIp, shutdownGrace, statusPort, dumpPort, eventFile
               |
             2 | worker: {shutdown: 3s}
               |          ^^^^^^^^
 
-            line 2, column 10: worker.shardingTotalCount is no setting of worker: known are preferredNetworkInterface, preferredNetworkIp, shutdownGrace
+            line 2, column 10: worker.shardingTotalCount is no setting of worker: known are preferredNetworkInterface, preferredNetworkIp, shutdownGrace, statusPort, dumpPort, eventFile
               |
             2 | worker: {shardingTotalCount: 3}
               |          ^^^^^^^^^^^^^^^^^^
@@ -402,6 +402,8 @@ fn values_of_the_wrong_type() {
             "jobs: {}\nworker: {shutdownGrace: 30}",
             "jobs: {}\nworker: {shutdownGrace: -3s}",
             "jobs: {}\nworker: {shutdownGrace: 3 days}",
+            "jobs: {}\nworker: {statusPort: 99999}",
+            "jobs: {}\nworker: {dumpPort: localhost}",
             "jobs: {}\nworker: {preferredNetworkIp: '*.0'}",
             "jobs: {}\nworker: {preferredNetworkInterface: ' '}",
             "jobs: {}\nregistry:\n",
@@ -507,6 +509,16 @@ fn values_of_the_wrong_type() {
               |
             2 | worker: {shutdownGrace: 3 days}
               |                         ^^^^^^
+
+            line 2, column 22: worker.statusPort `99999` is neither a port nor an address with a port: write 9400 to listen on this machine only, or 0.0.0.0:9400 for others too
+              |
+            2 | worker: {statusPort: 99999}
+              |                      ^^^^^
+
+            line 2, column 20: worker.dumpPort `localhost` is neither a port nor an address with a port: write 9400 to listen on this machine only, or 0.0.0.0:9400 for others too
+              |
+            2 | worker: {dumpPort: localhost}
+              |                    ^^^^^^^^^
 
             line 2, column 30: worker.preferredNetworkIp `*.0` is neither the beginning of an address nor a regular expression: uncounted repetition operator must be applied to a sub-expression
               |
@@ -680,7 +692,7 @@ fn crons_and_zones() {
             3 |     cron: every day
               |           ^^^^^^^^^
 
-            JobsFile { registry: None, worker: Settings { preferred_interface: None, preferred_ip: None, shutdown_grace: None }, jobs: [FileJob { spec: JobSpec { job_name: "a", cron: Some(""), time_zone: None, sharding_total_count: 1, sharding_item_parameters: "", job_parameter: "", monitor_execution: true, failover: false, misfire: true, max_time_diff_seconds: -1, reconcile_interval_minutes: 10, job_sharding_strategy_type: None, job_executor_thread_pool_size_provider_type: None, job_error_handler_type: None, job_listener_types: [], job_extra_configurations: None, description: "", props: {}, disabled: false, overwrite: false, label: None, static_sharding: false, unknown: {}, pool_key: ThreadPoolSizeProvider }, work: Code, line: 2 }] }
+            JobsFile { registry: None, worker: Settings { preferred_interface: None, preferred_ip: None, shutdown_grace: None, status_port: None, dump_port: None, event_file: None }, jobs: [FileJob { spec: JobSpec { job_name: "a", cron: Some(""), time_zone: None, sharding_total_count: 1, sharding_item_parameters: "", job_parameter: "", monitor_execution: true, failover: false, misfire: true, max_time_diff_seconds: -1, reconcile_interval_minutes: 10, job_sharding_strategy_type: None, job_executor_thread_pool_size_provider_type: None, job_error_handler_type: None, job_listener_types: [], job_extra_configurations: None, description: "", props: {}, disabled: false, overwrite: false, label: None, static_sharding: false, unknown: {}, pool_key: ThreadPoolSizeProvider }, work: Code, line: 2 }] }
 
             line 3, column 5: jobs.a.cron has no value: write one, or remove the key
               |

@@ -65,6 +65,44 @@ impl Fleet {
 }
 
 #[tokio::test]
+async fn the_parameter_of_a_trigger_reaches_code_and_scripts_and_no_later_run() {
+    let (said, mut heard) = tokio::sync::mpsc::channel(8);
+    let code = Job::simple("code", move |shard: Shard| {
+        let said = said.clone();
+        async move { Ok(said.send(shard.trigger_parameter).await?) }
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let write = "echo \"$ELASTICJOB_TRIGGER_PARAMETER|$0\" >it";
+    let script = Job::script_args("script", ["sh", "-c", write]).script_directory(dir.path());
+    let registry = registry::open("embedded://").unwrap();
+    let worker = Worker::new(registry.clone()).job(code).job(script).start().await.unwrap();
+    let mut records = worker.records();
+    let ops = Ops::connect(registry).await.unwrap();
+    for parameter in ["it's day=1", ""] {
+        ops.trigger_with("code", None, parameter).await.unwrap();
+        let heard = tokio::time::timeout(WAIT, heard.recv()).await.unwrap().unwrap();
+        assert_eq!(heard.as_deref().unwrap_or_default(), parameter);
+    }
+    worker.trigger_with("script", "it's day=1").await.unwrap();
+    let ended = async {
+        loop {
+            if let Some(Recorded::Record(Record { job, event: Event::ItemFinished { .. }, .. })) =
+                records.next().await
+                && &*job == "script"
+            {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(WAIT, ended).await.unwrap();
+    let text = std::fs::read_to_string(dir.path().join("it")).unwrap();
+    let (environment, context) = text.trim_end().split_once('|').unwrap();
+    let context: serde_json::Value = serde_json::from_str(context).unwrap();
+    assert_eq!((environment, &context["triggerParameter"]), ("it's day=1", &"it's day=1".into()));
+    worker.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_trigger_runs_the_shards() {
     let mut fleet = fleet().await;
     let id = fleet.worker.instance_id().unwrap();

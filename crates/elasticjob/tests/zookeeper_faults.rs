@@ -11,7 +11,7 @@ use elasticjob::registry::{
 };
 use elasticjob_testkit::proxy::Weather;
 use elasticjob_testkit::{Ensemble, Proxy, ZooKeeper, free_ports};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 static SERVER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
@@ -299,7 +299,7 @@ async fn a_wrong_digest_is_said_and_not_shown() {
     owner.commit("", vec![create("/job", Kind::Persistent)]).await.unwrap();
     let stranger = connect(&SERVER.url(open, QUICK)).await;
     let answer = stranger.commit("/locked", vec![create("/mine", Kind::Persistent)]).await;
-    assert!(matches!(&answer, Err(CommitError::Invalid(why)) if why.contains("denies access")), "{answer:?}");
+    assert_eq!(answer, Err(CommitError::Denied { path: "/shared/locked".into() }));
     assert!(matches!(stranger.read("/locked").await, Err(RegistryError::Denied(_))));
 }
 
@@ -318,44 +318,45 @@ async fn a_digest_can_come_from_a_file_or_the_environment() {
     assert!(said.contains("/no/such/file"), "{said}");
 }
 
-/// A server that welcomes everybody and answers every request with this error.
-async fn pretender(code: i32) -> u16 {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let mut greeted = false;
-                while let Ok(size) = stream.read_u32().await {
-                    let mut packet = vec![0; size as usize];
-                    stream.read_exact(&mut packet).await?;
-                    let answer = match greeted {
-                        false => [
-                            &[0; 4][..],
-                            &4000_u32.to_be_bytes(),
-                            &7_u64.to_be_bytes(),
-                            &16_u32.to_be_bytes(),
-                            &[0; 17],
-                        ]
-                        .concat(),
-                        true => [&packet[..4], &[0; 8], &code.to_be_bytes()].concat(),
-                    };
-                    greeted = true;
-                    stream.write_u32(u32::try_from(answer.len()).unwrap()).await?;
-                    stream.write_all(&answer).await?;
-                }
-                std::io::Result::Ok(())
-            });
-        }
-    });
-    port
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_too_old_is_said_to_be() {
+    let server = tokio::task::spawn_blocking(ZooKeeper::start_old).await.unwrap();
+    let said = error(&server.url("n", QUICK)).await;
+    let port = server.port();
+    assert!(said.contains(&format!("ZooKeeper at 127.0.0.1:{port} is older than 3.6")), "{said}");
 }
 
-#[tokio::test]
-async fn a_server_that_is_too_old_is_said_to_be() {
-    let port = pretender(-6).await;
-    let said = error(&format!("zookeeper://127.0.0.1:{port}/n")).await;
-    assert!(said.contains(&format!("ZooKeeper at 127.0.0.1:{port} is older than 3.6")), "{said}");
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_can_only_be_read_is_not_enough() {
+    let server = tokio::task::spawn_blocking(ZooKeeper::start_read_only).await.unwrap();
+    assert!(server.ask("srvr").unwrap().contains("Mode: read-only"));
+    let said = error(&server.url("n", "max-sleep=300ms&max-retries=2&base-sleep=50ms")).await;
+    let port = server.port();
+    assert!(
+        said.contains(&format!("ZooKeeper at 127.0.0.1:{port} does not serve us within 600ms")),
+        "{said}"
+    );
+    assert!(said.contains("without a majority does, or a read-only one"), "{said}");
+    assert!(said.contains("check the addresses, and that a majority of the servers runs"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_wants_to_know_who_we_are_is_told_or_said_to_ask_for_what_we_have_not() {
+    let start = |settings: &'static str| async move {
+        tokio::task::spawn_blocking(move || ZooKeeper::start_with(settings)).await.unwrap()
+    };
+    let wants_digest = start("enforce.auth.enabled=true\nenforce.auth.schemes=digest").await;
+    let said = error(&wants_digest.url("n", QUICK)).await;
+    assert!(said.contains("only those who say who they are: give a digest"), "{said}");
+    connect(&wants_digest.url("n", &format!("{QUICK}&digest=me:sesame"))).await;
+    let wants_sasl = start(
+        "sessionRequireClientSASLAuth=true\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+    )
+    .await;
+    for settings in [QUICK.to_owned(), format!("{QUICK}&digest=me:sesame")] {
+        let said = error(&wants_sasl.url("n", &settings)).await;
+        assert!(said.contains("nothing but SASL cannot be used"), "{said}");
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! What goes wrong, and how it is put right.
 
-use crate::history::{Fact, ProcessId, SessionEnd};
+use crate::history::{Fact, Instance, ProcessId, SessionEnd};
 use crate::process::{State, Way};
-use crate::scenario::{Deed, Ms, Operation};
+use crate::scenario::{Blow, Deed, Ms, Omen, Operation};
 use crate::world::{Event, Undo, World};
 
 /// Beyond the end of every simulation.
@@ -49,6 +49,7 @@ impl World {
             }
             Deed::ClockRight(host) => self.put_clock_right(*host),
             Deed::Operate(job, operation) => self.operate(*job, operation),
+            Deed::Ambush(job, ambush) => self.ambushes.push((*job, ambush.clone())),
             Deed::Heal => self.heal(),
         }
     }
@@ -162,9 +163,42 @@ impl World {
         self.see(Fact::Fault(what, false));
     }
 
+    /// Whoever lies in wait for this strikes.
+    pub(crate) fn spring(&mut self, job: usize, item: u32, omen: Omen, instance: &str) {
+        let Some(at) = self.ambushes.iter().position(|it| it.0 == job && it.1.omen == omen) else { return };
+        let ambush = &mut self.ambushes[at].1;
+        let (blow, delay) = (ambush.blow, ambush.delay);
+        ambush.times -= 1;
+        if ambush.times == 0 {
+            self.ambushes.remove(at);
+        }
+        let instance = self.ids.get(instance).copied();
+        self.after(delay, Event::Strike { job, item, instance, blow });
+    }
+
+    pub(crate) fn strike(&mut self, job: usize, item: u32, instance: Option<Instance>, blow: Blow) {
+        if self.now >= self.scenario.healed_at {
+            return;
+        }
+        self.note(|| format!("*** {blow:?} falls on item {item} of job {job}, {instance:?}"));
+        let process = instance.map(|it| it.process).filter(|it| self.processes[*it].state != State::Dead);
+        match (blow, process) {
+            (Blow::Crash, Some(process)) => self.crash(process),
+            (Blow::ShutDown, Some(process)) => {
+                self.operate(job, &Operation::ShutDown(self.processes[process].host));
+            }
+            (Blow::Crash | Blow::ShutDown, None) => {}
+            (Blow::Disable, _) => self.operate(job, &Operation::Item(item, false)),
+            (Blow::ForgetMisfires, _) => self.operate(job, &Operation::Misfire(false)),
+            (Blow::Trigger, _) => self.operate(job, &Operation::Trigger),
+            (Blow::Count(count), _) => self.operate(job, &Operation::Count(count)),
+        }
+    }
+
     /// Everything works from now on. Somebody must be there to do the work; nobody who lives is restarted for
     /// it, unless all have been told to stop.
     fn heal(&mut self) {
+        self.ambushes.clear();
         let faults: Vec<u64> = self.faults.keys().copied().collect();
         faults.into_iter().for_each(|it| self.recover(it));
         for host in 0..self.hosts.len() {
@@ -233,6 +267,7 @@ fn name(deed: &Deed) -> &'static str {
             Operation::Remove(_) => "operator: remove",
             Operation::Nonsense => "operator: bad document",
         },
+        Deed::Ambush(..) => "ambush",
         Deed::Heal => "heal",
     }
 }

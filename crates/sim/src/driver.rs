@@ -14,9 +14,6 @@ use crate::registry::{ConnId, Message, Request};
 use crate::scenario::Ms;
 use crate::world::{Event, World};
 
-/// How often the time of day is looked at, at the least: a clock that was set does not wake anybody.
-const LOOK_AT_CLOCK: Duration = Duration::from_secs(10);
-
 impl World {
     /// Starts a process on a host, if none lives there.
     pub(crate) fn start(&mut self, host: usize) {
@@ -382,12 +379,13 @@ impl World {
     fn arm(&mut self, id: ProcessId, job: usize) {
         let clock = self.hosts[self.processes[id].host].clock;
         let now = clock.read(self.now);
+        let look_at_clock = Duration::from_millis(self.scenario.looks_at_clock);
         let here = &mut self.processes[id].jobs[job];
         let Some(coordinator) = &here.coordinator else { return };
         let wakeup = coordinator.next_wakeup();
         let wall = wakeup.wall.map(|at| {
             let wait = Duration::try_from(at.duration_since(now.wall)).unwrap_or_default();
-            wait.min(LOOK_AT_CLOCK)
+            wait.min(look_at_clock)
         });
         let mono = wakeup.mono.map(|at| at.saturating_sub(now.mono));
         let Some(wait) = wall.into_iter().chain(mono).min() else { return };

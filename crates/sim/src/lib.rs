@@ -17,7 +17,7 @@ mod network;
 mod operator;
 mod process;
 mod registry;
-mod rng;
+pub mod rng;
 pub mod runner;
 pub mod scenario;
 mod user;

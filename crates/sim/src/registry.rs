@@ -145,7 +145,8 @@ fn item_of(path: &str) -> Option<u32> {
         | Node::Failovering(item)
         | Node::Misfire(item)
         | Node::Disabled(item)
-        | Node::Cursor(item) => Some(item),
+        | Node::Cursor(item)
+        | Node::Parameter(item) => Some(item),
         _ => None,
     }
 }
@@ -159,6 +160,7 @@ pub(crate) fn all_of(tree: &Tree, job: usize, item: u32) -> Vec<Change> {
         Node::Misfire(item),
         Node::Disabled(item),
         Node::Cursor(item),
+        Node::Parameter(item),
         Node::Item(item),
     ];
     let tell = |node: Node| {

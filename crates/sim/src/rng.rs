@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 
 /// A stream of numbers that its seed decides.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
     /// The stream of this seed.
-    pub(crate) fn new(seed: u64) -> Rng {
+    pub fn new(seed: u64) -> Rng {
         Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x6a09_e667_f3bc_c909)
     }
 
@@ -21,29 +21,29 @@ impl Rng {
     }
 
     /// A number in this range.
-    pub(crate) fn range(&mut self, range: RangeInclusive<u64>) -> u64 {
+    pub fn range(&mut self, range: RangeInclusive<u64>) -> u64 {
         let (first, last) = (*range.start(), *range.end());
         first + self.next() % (last - first + 1)
     }
 
     /// A number in this range, which may be below zero.
-    pub(crate) fn signed(&mut self, range: RangeInclusive<i64>) -> i64 {
+    pub fn signed(&mut self, range: RangeInclusive<i64>) -> i64 {
         let width = range.end().abs_diff(*range.start());
         range.start() + self.range(0..=width).cast_signed()
     }
 
     /// True in that many of a hundred cases.
-    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+    pub fn chance(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
 
     /// One of these.
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
     /// A number less than this one.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 }

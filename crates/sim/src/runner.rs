@@ -167,7 +167,7 @@ impl Summary {
         text
     }
 
-    /// The rules that never acted.
+    /// The rules that never acted. [`Slot::Remind`] is about Java leaders, and there are none here.
     fn uncovered(&self) -> String {
         let all = [
             Slot::SetUp,

@@ -29,12 +29,16 @@ pub struct Scenario {
     pub clocks: Vec<ClockSetup>,
     /// The jobs; each process has all of them.
     pub jobs: Vec<JobSetup>,
+    /// How often the time of day is looked at, at the least: a clock that was set does not wake anybody.
+    pub looks_at_clock: Ms,
     /// How long the registry waits for a silent session.
     pub session_timeout: Ms,
     /// Processes follow only the items that they need.
     pub focuses: bool,
     /// One way through a healthy network takes from this to that.
     pub latency: (Ms, Ms),
+    /// How much later than at once a busy machine does something. In virtual time, not at all.
+    pub slack: Ms,
     /// What happens, in the order of time.
     pub plan: Vec<(Ms, Deed)>,
     /// From here on nothing goes wrong any more.
@@ -107,6 +111,8 @@ pub enum Deed {
     ClockRight(usize),
     /// An operator's work.
     Operate(usize, Operation),
+    /// Something is done to a job just when something else happens to it, and again the next times.
+    Ambush(usize, Ambush),
     /// Everything is put right that may have gone wrong.
     Heal,
 }
@@ -138,6 +144,49 @@ pub enum Operation {
     Remove(usize),
     /// A document that cannot be used.
     Nonsense,
+}
+
+/// What is waited for, what is done then, so much later, and how often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ambush {
+    /// What is waited for.
+    pub omen: Omen,
+    /// What is done.
+    pub blow: Blow,
+    /// How much later.
+    pub delay: Ms,
+    /// How often at most.
+    pub times: u32,
+}
+
+/// Something that an item goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Omen {
+    /// It gets an owner.
+    Assigned,
+    /// Somebody is about to run it.
+    Claimed,
+    /// Somebody takes it over from a dead instance.
+    TakenOver,
+    /// A fire of it was missed, or a request to run it.
+    Missed,
+}
+
+/// What can be done to an item at that moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blow {
+    /// The instance's process dies.
+    Crash,
+    /// The job is ended on that instance.
+    ShutDown,
+    /// The item must not run.
+    Disable,
+    /// Missed fires are not made up for any more.
+    ForgetMisfires,
+    /// Run now.
+    Trigger,
+    /// So many items from now on.
+    Count(u32),
 }
 
 const SCHEDULES: [(&str, Ms); 6] = [
@@ -173,7 +222,8 @@ impl Scenario {
         let hosts = *rng.pick(&[1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 5, 7, 9]);
         let jobs: Vec<JobSetup> =
             (0..*rng.pick(&[1, 1, 1, 2, 3])).map(|number| job(&mut rng, number, slow)).collect();
-        let session_timeout = *rng.pick(&[4_000, 6_000, 10_000]);
+        // Hours are simulated with sessions that need less attention, or they would be spent on it.
+        let session_timeout = *rng.pick(&[4_000, 6_000, 10_000]) * if slow { 5 } else { 1 };
         let latency = *rng.pick(&[(0, 1), (1, 5), (1, 5), (5, 40), (2, 150)]);
         let chaos = if slow { rng.range(1_800_000..=5_400_000) } else { rng.range(40_000..=150_000) };
         let mut scenario = Scenario {
@@ -181,9 +231,11 @@ impl Scenario {
             base: rng.pick(&BASES).parse().expect("these are written well"),
             clocks: (0..hosts).map(|_| clock(&mut rng)).collect(),
             jobs,
+            looks_at_clock: if slow { 60_000 } else { 10_000 },
             session_timeout,
             focuses: rng.chance(60),
             latency,
+            slack: 0,
             plan: Vec::new(),
             healed_at: 5_000 + chaos,
             ends_at: 0,
@@ -200,7 +252,7 @@ impl Scenario {
     pub fn settling_time(&self) -> Ms {
         // The registry must notice a death, the leader waits for what runs, and slow answers make us hesitate
         // for up to ten seconds. Fires that a clock settled ahead of time do not come again.
-        self.session_timeout + PATIENCE + 10_000 + self.furthest_ahead()
+        self.session_timeout + PATIENCE + self.looks_at_clock + self.furthest_ahead()
     }
 
     /// How long after it was acknowledged an operator's work must have reached everybody who may still act.
@@ -300,9 +352,93 @@ impl Planner<'_> {
             let at = self.rng.range(1_000..=self.scenario.healed_at - 2_000);
             if self.rng.chance(55) { self.fault(at) } else { self.operation(at) }
         }
+        if self.rng.chance(20) {
+            self.storm();
+        }
+        if self.rng.chance(25) {
+            self.ambush();
+        }
         self.plan.push((self.scenario.healed_at, Deed::Heal));
         self.plan.sort_by_key(|it| it.0);
         self.plan
+    }
+
+    /// Several things of a kind, each just when a round begins: what is under way then must not go astray.
+    fn storm(&mut self) {
+        let job = self.rng.below(self.scenario.jobs.len());
+        let kind = self.rng.below(4);
+        let slack = 6 * self.scenario.latency.1 + 20;
+        let mut at = self.rng.range(8_000..=self.scenario.healed_at / 2);
+        for turn in 0..self.rng.range(2..=7) {
+            at = self.next_fire(job, at) + self.rng.range(0..=slack);
+            let host = self.host();
+            let operation = match kind {
+                0 => Operation::Count(if turn % 2 == 0 {
+                    self.rng.range(1..=2)
+                } else {
+                    self.rng.range(5..=10)
+                } as u32),
+                1 => Operation::Misfire(turn % 2 == 1),
+                2 if turn % 2 == 0 => {
+                    self.plan.push((at, Deed::Crash(host)));
+                    self.plan.push((at + self.rng.range(500..=9_000), Deed::Start(host)));
+                    continue;
+                }
+                2 => Operation::ShutDown(host),
+                _ => Operation::Trigger,
+            };
+            if kind == 2 {
+                at += self.scenario.session_timeout;
+            }
+            if kind == 3 {
+                self.plan.push((
+                    at + self.rng.range(0..=slack),
+                    Deed::Operate(job, Operation::Count(self.rng.range(1..=3) as u32)),
+                ));
+            }
+            self.plan.push((at, Deed::Operate(job, operation)));
+            at += self.rng.range(500..=12_000);
+        }
+        self.plan.retain(|(time, _)| *time + 1_000 < self.scenario.healed_at);
+    }
+
+    /// Blows that fall just when something is under way, which chance alone would seldom bring about. What they
+    /// wait for is helped along.
+    fn ambush(&mut self) {
+        let job = self.rng.below(self.scenario.jobs.len());
+        let omen = *self.rng.pick(&[Omen::Assigned, Omen::Claimed, Omen::TakenOver, Omen::Missed]);
+        let count = self.rng.range(1..=6) as u32;
+        let blows = [
+            Blow::Crash,
+            Blow::ShutDown,
+            Blow::Disable,
+            Blow::ForgetMisfires,
+            Blow::Trigger,
+            Blow::Count(count),
+        ];
+        let delay = self.rng.range(0..=4 * self.scenario.latency.1);
+        let ambush =
+            Ambush { omen, blow: *self.rng.pick(&blows), delay, times: self.rng.range(1..=4) as u32 };
+        self.plan.push((self.rng.range(3_000..=10_000), Deed::Ambush(job, ambush)));
+        let mut at = 10_000;
+        for _ in 0..self.rng.range(2..=5) {
+            at = self.next_fire(job, at) + self.rng.range(0..=1_000);
+            let host = self.host();
+            if self.rng.chance(60) {
+                self.plan.push((at, Deed::Operate(job, Operation::Trigger)));
+            }
+            let soon = at + self.rng.range(0..=6 * self.scenario.latency.1);
+            self.crash(soon, host, Deed::Crash(host));
+            at += self.rng.range(2_000..=20_000);
+        }
+        self.plan.retain(|(time, _)| *time + 1_000 < self.scenario.healed_at);
+    }
+
+    /// The next fire of a job, if clocks are right and nobody changes its schedule.
+    fn next_fire(&self, job: usize, at: Ms) -> Ms {
+        let period = self.scenario.jobs[job].period.max(5_000);
+        let of_day = self.scenario.base.as_millisecond().unsigned_abs() + at;
+        at + (period - of_day % period)
     }
 
     fn host(&mut self) -> usize {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use elasticjob_core::coord::Slot;
 use elasticjob_core::event::Outcome;
+use elasticjob_core::node::Node;
 use elasticjob_core::spec::JobSpec;
 use elasticjob_core::tree::{Change, SessionId};
 
@@ -13,7 +14,7 @@ use crate::history::{Fact, History, Instance, ProcessId, RunId, UserRun};
 use crate::process::{Host, Process, State, Timer, Way};
 use crate::registry::{Conn, ConnId, Registry, Request, job_of, root};
 use crate::rng::Rng;
-use crate::scenario::{Ms, Scenario};
+use crate::scenario::{Ambush, Blow, Ms, Omen, Scenario};
 
 /// Something that is going to happen.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub(crate) enum Event {
     Deed(usize),
     /// A fault is over.
     Recover(u64),
+    /// What lay in wait for something strikes.
+    Strike { job: usize, item: u32, instance: Option<Instance>, blow: Blow },
     /// An operator goes on removing a job.
     Remove(usize, usize),
     /// An operator puts a configuration back.
@@ -99,6 +102,7 @@ pub(crate) struct World {
     /// The greatest token that the store has seen, by job and item.
     pub(crate) store: BTreeMap<(usize, u32), u64>,
     pub(crate) faults: BTreeMap<u64, (&'static str, Vec<Undo>)>,
+    pub(crate) ambushes: Vec<(usize, Ambush)>,
     pub(crate) facts: Vec<(Ms, Fact)>,
     pub(crate) tally: Tally,
     pub(crate) trace: Option<Vec<String>>,
@@ -148,6 +152,7 @@ impl World {
             configs,
             store: BTreeMap::new(),
             faults: BTreeMap::new(),
+            ambushes: Vec::new(),
             facts: Vec::new(),
             tally: Tally::default(),
             trace: trace.then(Vec::new),
@@ -212,6 +217,7 @@ impl World {
                 self.do_deed(&deed);
             }
             Event::Recover(fault) => self.recover(fault),
+            Event::Strike { job, item, instance, blow } => self.strike(job, item, instance, blow),
             Event::Remove(job, steps) => self.remove(job, steps),
             Event::PutBack(job, text) => self.put_back(job, text),
             Event::Restart(host) => self.start(host),
@@ -228,6 +234,7 @@ impl World {
             | Event::Expire(_)
             | Event::Deed(_)
             | Event::Recover(_)
+            | Event::Strike { .. }
             | Event::Remove(..)
             | Event::PutBack(..)
             | Event::Restart(_) => None,
@@ -266,8 +273,19 @@ impl World {
                     self.configs[job] = None;
                     self.see(Fact::Config(job, None));
                 }
+                (_, Change::Put(entry)) if !self.ambushes.is_empty() => self.look_out(job, rest, &entry.data),
                 _ => {}
             }
+        }
+    }
+
+    fn look_out(&mut self, job: usize, path: &str, data: &str) {
+        match Node::parse(path) {
+            Node::Owner(item) => self.spring(job, item, Omen::Assigned, data),
+            Node::Running(item) => self.spring(job, item, Omen::Claimed, data),
+            Node::Failover(item) => self.spring(job, item, Omen::TakenOver, data),
+            Node::Misfire(item) => self.spring(job, item, Omen::Missed, ""),
+            _ => {}
         }
     }
 }

@@ -16,6 +16,10 @@ const JAR: &str = "/usr/share/java/zookeeper.jar";
 /// With a logger, so that a server that does not start says why, and with what Debian's manifest forgets.
 const CLASS_PATH: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar:\
                           /usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar";
+const LOGGER: &str = "/usr/share/java/slf4j-api.jar:/usr/share/java/slf4j-simple.jar";
+const ALONE: &str = "org.apache.zookeeper.server.ZooKeeperServerMain";
+const QUORUM_PEER: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
+const OLD: &str = "3.5.10";
 /// A Java process on a busy machine takes its time.
 const START: Duration = Duration::from_secs(120);
 
@@ -25,7 +29,8 @@ pub struct ZooKeeper {
     port: u16,
     secure_port: Option<u16>,
     main: &'static str,
-    container_interval: Duration,
+    class_path: String,
+    properties: Vec<String>,
     child: Option<Server>,
 }
 
@@ -62,17 +67,38 @@ impl ZooKeeper {
     /// A server alone, with more lines in its configuration.
     pub fn start_with(settings: &str) -> ZooKeeper {
         let port = free_ports(1)[0];
-        let mut server =
-            ZooKeeper::prepare(port, settings, "org.apache.zookeeper.server.ZooKeeperServerMain");
+        let mut server = ZooKeeper::prepare(port, settings, ALONE);
         server.restart();
         server
     }
 
     /// A server alone that clears empty containers away so often.
     pub fn start_with_containers_cleared_every(interval: Duration) -> ZooKeeper {
-        let main = "org.apache.zookeeper.server.ZooKeeperServerMain";
-        let mut server = ZooKeeper::prepare(free_ports(1)[0], "", main);
-        server.container_interval = interval;
+        let mut server = ZooKeeper::prepare(free_ports(1)[0], "", ALONE);
+        server.properties.push(format!("-Dznode.container.checkIntervalMs={}", interval.as_millis()));
+        server.restart();
+        server
+    }
+
+    /// One of three servers whose others are not there: it lets clients read, if they are content with that.
+    pub fn start_read_only() -> ZooKeeper {
+        let ports = free_ports(7);
+        let peers: String = (0..3)
+            .map(|n| format!("server.{}=127.0.0.1:{}:{}\n", n + 1, ports[1 + n], ports[4 + n]))
+            .collect();
+        let settings = format!("initLimit=50\nsyncLimit=25\n{peers}");
+        let mut server = ZooKeeper::prepare(ports[0], &settings, QUORUM_PEER);
+        fs::write(server.home.path().join("data/myid"), "1").unwrap();
+        server.properties.push("-Dreadonlymode.enabled=true".to_owned());
+        server.restart();
+        server
+    }
+
+    /// A server of 3.5, the last line without persistent watches.
+    pub fn start_old() -> ZooKeeper {
+        let mut server = ZooKeeper::prepare(free_ports(1)[0], "", ALONE);
+        let folder = fetch_old();
+        server.class_path = format!("{}/*:{LOGGER}", folder.display());
         server.restart();
         server
     }
@@ -80,7 +106,7 @@ impl ZooKeeper {
     /// A server that speaks TLS on another port and asks for certificates.
     pub fn start_with_tls() -> (ZooKeeper, Tls) {
         let ports = free_ports(2);
-        let mut server = ZooKeeper::prepare(ports[0], "", "org.apache.zookeeper.server.ZooKeeperServerMain");
+        let mut server = ZooKeeper::prepare(ports[0], "", ALONE);
         let (tls, store, trust) = make_certificates(server.home.path());
         let settings = format!(
             "secureClientPort={}\nserverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\
@@ -114,7 +140,8 @@ impl ZooKeeper {
             port,
             secure_port: None,
             main,
-            container_interval: Duration::from_secs(60),
+            class_path: CLASS_PATH.to_owned(),
+            properties: Vec::new(),
             child: None,
         }
     }
@@ -132,6 +159,11 @@ impl ZooKeeper {
     /// A url for a registry, with these settings.
     pub fn url(&self, namespace: &str, settings: &str) -> String {
         format!("zookeeper://127.0.0.1:{}/{namespace}?{settings}", self.port)
+    }
+
+    /// Where it keeps its transactions.
+    pub fn transactions(&self) -> PathBuf {
+        self.home.path().join("data/version-2")
     }
 
     /// Kills the server; what it stored stays.
@@ -157,9 +189,9 @@ impl ZooKeeper {
         // Small and quick to start: tests run several of them.
         command.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
         command.args(["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.extendedTypesEnabled=true"]);
-        command.arg(format!("-Dznode.container.checkIntervalMs={}", self.container_interval.as_millis()));
+        command.args(&self.properties);
         command
-            .args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", CLASS_PATH, self.main])
+            .args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", &self.class_path, self.main])
             .arg(self.home.path().join("zoo.cfg"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut shell = command.spawn().expect("a shell runs");
@@ -244,8 +276,7 @@ impl Ensemble {
         let settings = format!("initLimit=50\nsyncLimit=25\n{peers}");
         let mut servers = Vec::new();
         for (n, port) in ports[..3].iter().enumerate() {
-            let main = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-            let mut server = ZooKeeper::prepare(*port, &settings, main);
+            let mut server = ZooKeeper::prepare(*port, &settings, QUORUM_PEER);
             fs::write(server.home.path().join("data/myid"), (n + 1).to_string()).unwrap();
             server.launch();
             servers.push(server);
@@ -258,6 +289,12 @@ impl Ensemble {
     pub fn url(&self, namespace: &str, settings: &str) -> String {
         let servers: Vec<String> = self.servers.iter().map(|it| format!("127.0.0.1:{}", it.port)).collect();
         format!("zookeeper://{}/{namespace}?{settings}", servers.join(","))
+    }
+
+    /// Starts those that do not run, and waits until all of them serve.
+    pub fn restart(&mut self) {
+        self.servers.iter_mut().filter(|it| it.child.is_none()).for_each(ZooKeeper::launch);
+        self.servers.iter_mut().for_each(ZooKeeper::wait_until_it_serves);
     }
 
     /// Which of them leads.
@@ -306,6 +343,27 @@ fn install() {
             );
         }
     });
+}
+
+/// The folder with a server of an older line, which is fetched if it is missing.
+fn fetch_old() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/tools/zookeeper-{OLD}"));
+    let artifacts = [
+        format!("org.apache.zookeeper:zookeeper-jute:{OLD}"),
+        "org.apache.yetus:audience-annotations:0.5.0".to_owned(),
+        format!("org.apache.zookeeper:zookeeper:{OLD}"),
+    ];
+    // The last of them: if it is here, so are the others.
+    if !folder.join(format!("zookeeper-{OLD}.jar")).exists() {
+        for artifact in artifacts {
+            let mut run = Command::new("mvn");
+            run.args(["-q", "dependency:copy", &format!("-Dartifact={artifact}")]);
+            run.arg(format!("-DoutputDirectory={}", folder.display())).current_dir(std::env::temp_dir());
+            let done = run.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
+            assert!(done, "{artifact} is missing and Maven could not fetch it: install `maven`");
+        }
+    }
+    folder
 }
 
 /// A CA, and a server's and a client's certificate that it signed.

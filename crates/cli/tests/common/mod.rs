@@ -4,22 +4,43 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use elasticjob::JobSpec;
 use elasticjob::registry::{self, Kind, Op};
+use elasticjob_testkit::ZooKeeper;
 
 pub(crate) const A: &str = "10.0.0.1@-@71.4f2a90c1.1";
 pub(crate) const B: &str = "10.0.0.12@-@93.b03d5512.1";
 
-/// A registry on disk. Instances are ephemeral in a real fleet; here they are made to stay, because a registry on
+/// What kind of registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Disk,
+    ZooKeeper,
+}
+
+static SERVER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
+
+/// A registry, on disk or in a namespace of its own of a real server. Instances are ephemeral in a real fleet; here they are made to stay, because a registry on
 /// disk belongs to one process, and that will be the command.
 pub(crate) struct Store {
     dir: tempfile::TempDir,
+    /// If it is not on disk.
+    namespace: Option<String>,
 }
 
 impl Store {
     pub(crate) fn new() -> Store {
-        Store { dir: tempfile::tempdir().unwrap() }
+        Store::at(Place::Disk)
+    }
+
+    pub(crate) fn at(place: Place) -> Store {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let namespace = || format!("store-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let namespace = (place == Place::ZooKeeper).then(namespace);
+        Store { dir: tempfile::tempdir().unwrap(), namespace }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -31,7 +52,10 @@ impl Store {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("embedded://{}", self.path().display())
+        match &self.namespace {
+            None => format!("embedded://{}", self.path().display()),
+            Some(namespace) => SERVER.url(namespace, "session-timeout=4s&base-sleep=50ms"),
+        }
     }
 
     /// Writes nodes of a job: a path and its data each.
@@ -52,13 +76,14 @@ impl Store {
         });
     }
 
-    /// Every node, as `path | data`.
+    /// Every node below the root, as `path | data`.
     pub(crate) fn everything(&self) -> Vec<String> {
         runtime().block_on(async {
             let session = registry::open(&self.url()).unwrap().connect().await.unwrap();
             let entries = session.read("").await.unwrap();
             session.close().await;
-            entries.into_iter().map(|it| format!("{} | {}", it.path, it.data)).collect()
+            let below = entries.into_iter().filter(|it| !it.path.is_empty());
+            below.map(|it| format!("{} | {}", it.path, it.data)).collect()
         })
     }
 

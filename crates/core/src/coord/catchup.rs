@@ -33,7 +33,7 @@ impl Standpoint<'_> {
 pub(super) fn owed(at: &Standpoint<'_>, state: &Item) -> Option<Timestamp> {
     let CatchUp::All { max } = at.plan.policies.catch_up else { return None };
     let (timer, passed) = (at.plan.schedule.as_ref()?, at.passed?);
-    let settled = at.cursor(state)?;
+    let settled = at.open_since(state)?;
     let since = at.watching_since.map_or(settled, |watching| settled.max(watching));
     match timer.count_between(since, passed) {
         0 => None,

@@ -64,6 +64,8 @@ impl Coordinator {
         match &mut self.run {
             _ if self.leaving.is_some() => {} // Our successors will find the items behind.
             Run::Sharding { source: Source::Schedule | Source::Misfire, nominal } => *nominal = Some(fire),
+            // The clock went back and has come again to the fire of the round that is on.
+            on if on.is_for(fire) => self.overran = false,
             Run::Idle | Run::Sharding { .. } | Run::Completing { .. } | Run::Ending { .. } => {
                 self.due = Some(fire);
             }

@@ -16,7 +16,9 @@ pub(super) fn collect_crashed(at: &Standpoint<'_>) -> Option<Move> {
     if !at.leads() || on(Mutant::ForgetTheDead) {
         return None;
     }
-    let dead = |id: Option<&String>| id.is_some_and(|id| !at.view.is_alive(id));
+    // We live, also if an operator has ended the job here and we only wait for what runs.
+    let lives = |id: &str| at.view.is_alive(id) || (id == at.me && !on(Mutant::BuryMyself));
+    let dead = |id: Option<&String>| id.is_some_and(|id| !lives(id));
     // A mark that goes by itself is that of an instance that was shut down and has not finished yet.
     let stays = |mark: &&Mark| !mark.ephemeral;
     let mut queued = BTreeSet::new();

@@ -22,7 +22,7 @@ pub(super) const LATE_START: jiff::SignedDuration = jiff::SignedDuration::from_s
 pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
     let passed = at.passed.filter(|_| at.due.is_none() && !at.run.awaits_a_fire() && at.is_registered())?;
     let monitored = at.plan.spec.monitor_execution || on(Mutant::SettleUnmonitored);
-    let coming = at.run.beginning();
+    let coming = at.run.settles(passed);
     let mut ops = Vec::new();
     let mut missed = BTreeSet::new();
     let mut skipped: BTreeMap<(Skip, Option<Timestamp>), BTreeSet<u32>> = BTreeMap::new();
@@ -40,7 +40,7 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
             }
             Some(why) if state.misfire || (behind && monitored) => {
                 // A mark may be older than the last fire, which ran; or newer, from a clock that was ahead.
-                let noted = state.missed.filter(|it| at.is_fire(*it));
+                let noted = at.noted(state);
                 let fire =
                     if on(Mutant::MisnameSkip) { Some(passed) } else { noted.max(behind.then_some(passed)) };
                 ops.extend(state.misfire.then(|| Node::Misfire(item).delete()));
@@ -63,11 +63,11 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
 /// An item whose cursor is unknown, because a Java peer had it or nothing is monitored, is behind only if it
 /// was ours while the fire passed.
 fn is_behind(at: &Standpoint<'_>, state: &Item, passed: Timestamp) -> bool {
-    match at.cursor(state) {
+    match at.open_since(state) {
         Some(settled) => {
             settled < passed && (at.overran || at.catches_up() || since(passed, at.now.wall) <= LATE_START)
         }
-        None => at.overran,
+        None => at.overran && at.cursor(state).is_none_or(|settled| settled < passed),
     }
 }
 

@@ -16,6 +16,7 @@ mod failover;
 mod guarantee;
 mod misfire;
 mod presence;
+mod remind;
 mod run;
 mod sharding;
 mod standpoint;
@@ -78,7 +79,7 @@ type Rule = fn(&Standpoint<'_>) -> Option<Move>;
 
 /// The coordination architecture: every rule, and the concern it belongs to. Order matters only for how soon
 /// things happen.
-const RULES: [(Slot, Rule); 13] = [
+const RULES: [(Slot, Rule); 14] = [
     (Slot::Presence, presence::be_present),
     (Slot::Election, election::campaign),
     (Slot::Election, election::abdicate),
@@ -87,6 +88,7 @@ const RULES: [(Slot, Rule); 13] = [
     (Slot::Forget, failover::forget),
     (Slot::Reshard, sharding::ask_for_resharding),
     (Slot::Assign, sharding::reassign),
+    (Slot::Remind, remind::remind),
     (Slot::Leftovers, failover::drop_leftovers),
     (Slot::Misfire, misfire::settle),
     (Slot::Takeover, failover::take_over),
@@ -155,6 +157,8 @@ pub struct Coordinator {
     /// As leader: items that run for so long that they are moved later.
     gave_up: BTreeSet<u32>,
     waiting_since: Option<Duration>,
+    /// Beside a Java leader: who is there.
+    roll: remind::Roll,
     reconcile_at: Option<Duration>,
 }
 
@@ -193,6 +197,7 @@ impl Coordinator {
             watching_since: None,
             gave_up: BTreeSet::new(),
             waiting_since: None,
+            roll: remind::Roll::default(),
             reconcile_at: None,
         }
     }
@@ -219,6 +224,7 @@ impl Coordinator {
         self.look_at_clock(out);
         if self.connected {
             self.look_at_patience();
+            self.roll.call(&self.view);
             self.settle(out); // A view that may be stale decides nothing.
         }
         self.tell_items(out);
@@ -238,7 +244,8 @@ impl Coordinator {
         let patience = self
             .waiting_since
             .filter(|_| self.connected && !on(Mutant::NoPatience))
-            .map(|since| since + PATIENCE);
+            .map(|since| since + PATIENCE)
+            .filter(|at| *at > self.now.mono);
         let reconcile = self.reconcile_at.filter(|_| self.connected);
         let mono = [cancel, retry, patience, reconcile, self.next_hook_wakeup()].into_iter().flatten().min();
         Wakeup { wall: self.next_fire.filter(|_| self.leaving.is_none()), mono }
@@ -322,6 +329,7 @@ impl Coordinator {
             Verdict::Done => {
                 self.backoff.remove(&slot);
                 self.unknown.remove(&slot);
+                self.roll.reminded |= slot == Slot::Remind;
                 let told = self.pending.remove(&slot).unwrap_or_default();
                 out.extend(told.into_iter().map(Effect::Record));
             }
@@ -577,6 +585,7 @@ impl Coordinator {
         let order_item = |&item: &u32| OrderItem {
             item,
             parameter: plan.parameters.get(&item).cloned(),
+            trigger_parameter: round.parameters.get(&item).cloned(),
             token: token(item),
         };
         Order {
@@ -598,10 +607,14 @@ impl Coordinator {
     fn look_at_patience(&mut self) {
         let Some(at) = self.standpoint() else { return };
         let gave_up: BTreeSet<u32> = at.gave_up.iter().copied().filter(|item| at.is_busy(*item)).collect();
+        let reshards = at.leads() && at.view.necessary;
         self.gave_up = gave_up;
+        // Patience is for the whole of a new assignment: when an item that was given up ends after all, others may
+        // be in the way.
+        self.waiting_since = self.waiting_since.filter(|_| reshards);
         let mut busy = self.in_the_way();
         if busy.is_empty() {
-            self.waiting_since = None;
+            self.waiting_since = self.waiting_since.filter(|_| !on(Mutant::WaitAgain));
             return;
         }
         let since = *self.waiting_since.get_or_insert(self.now.mono);
@@ -614,7 +627,8 @@ impl Coordinator {
             self.gave_up.extend(busy);
             busy = if on(Mutant::WaitForEach) { BTreeSet::new() } else { self.in_the_way() };
         }
-        self.waiting_since = None;
+        self.waiting_since =
+            self.waiting_since.filter(|_| !on(Mutant::WaitAgain) && !on(Mutant::WaitForEach));
     }
 
     /// As leader: items that run and would have to move.
@@ -658,6 +672,7 @@ impl Coordinator {
             let often = Duration::from_millis(200);
             let wait = if on(Mutant::ReconcileAlways) { often } else { interval };
             self.reconcile_at = Some(self.now.mono + wait);
+            self.roll.doubt();
             out.push(Effect::Resync);
         } else {
             self.reconcile_at.get_or_insert(self.now.mono + interval);
@@ -704,6 +719,7 @@ impl Coordinator {
             hooks: self.local.hooks,
             barriers: &self.barriers,
             out_of_time: self.leaving.as_ref().is_some_and(|it| it.cancel_at <= self.now.mono),
+            roll: &self.roll,
         })
     }
 
@@ -749,6 +765,11 @@ impl Coordinator {
     /// The configuration in force.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
+    }
+
+    /// Whether we are registered, in a session that stands.
+    pub fn stands(&self) -> bool {
+        self.connected && !self.stopped && self.view.is_alive(&self.me)
     }
 
     /// Whether it has ended.

@@ -9,12 +9,13 @@ use crate::view::{DISABLED, ENABLED, View, ip_of};
 /// The job's document is the registry's, unless there is none, or ours is meant to replace it.
 pub(super) fn set_up(local: &Local, view: &View, may_overwrite: bool) -> Option<Move> {
     let stored = view.config.as_ref();
+    if stored.is_some() && !may_overwrite {
+        return None;
+    }
     let ours = local.spec.to_yaml();
     let config = match stored {
         None => Node::Config.create(ours),
-        Some(stored) if may_overwrite && stored.text != ours => {
-            Node::Config.set_at(stored.stat.version, ours)
-        }
+        Some(stored) if stored.text != ours => Node::Config.set_at(stored.stat.version, ours),
         Some(_) => return None,
     };
     let class = match view.class.as_deref() {

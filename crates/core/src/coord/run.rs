@@ -5,7 +5,7 @@
 //!   └──────── failover ────▲  └── clock off ──────────────────────▲
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -14,7 +14,7 @@ use crate::event::{Event, Skip, Source};
 use crate::mutants::{Mutant, on};
 use crate::node::Node;
 use crate::tree::Op;
-use crate::view::{Item, ip_of, write_fire};
+use crate::view::{Item, ip_of, write_cursor};
 
 /// What a round is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,19 +29,41 @@ pub struct Round {
     pub items: BTreeSet<u32>,
     /// How many earlier fires it makes up for.
     pub merged: u64,
+    /// What came along with the triggers that its items run for.
+    pub parameters: BTreeMap<u32, String>,
 }
 
 impl Round {
     fn new(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>, items: BTreeSet<u32>) -> Round {
         // An item without a cursor has missed nothing that anybody knows of.
-        let settled = items.iter().filter_map(|item| at.cursor(at.item(*item)?)).min();
+        let settled = items.iter().filter_map(|item| at.open_since(at.item(*item)?)).min();
         let settled = settled.or(at.watching_since.filter(|_| on(Mutant::CountAllAsMerged)));
         let since = settled.map(|it| at.watching_since.map_or(it, |watching| it.max(watching)));
         let merged = match (&at.plan.schedule, since, nominal) {
             (Some(schedule), Some(since), Some(nominal)) => schedule.count_between(since, nominal),
             _ => 1,
         };
-        Round { number: at.next_round, source, nominal, items, merged: merged.saturating_sub(1) }
+        let (number, merged, parameters) = (at.next_round, merged.saturating_sub(1), BTreeMap::new());
+        Round { number, source, nominal, items, merged, parameters }
+    }
+
+    /// This round, with what comes along with the triggers that the claim of these items answers. The first
+    /// claim of several takes the request away; one that comes later is another.
+    fn answering(&self, at: &Standpoint<'_>, items: impl Iterator<Item = u32>, is_first: bool) -> Round {
+        let mut round = self.clone();
+        for item in items.filter(|_| self.source != Source::Trigger || is_first) {
+            let state = at.item(item);
+            let came = match self.source {
+                Source::Trigger => at.view.triggers.get(at.me),
+                Source::Failover => state.and_then(|it| it.parameter.as_ref()),
+                Source::Schedule | Source::Misfire => state.and_then(|it| it.asked_with.as_ref()),
+            };
+            match came.filter(|it| !it.is_empty()) {
+                Some(text) => drop(round.parameters.insert(item, text.clone())),
+                None => drop(round.parameters.remove(&item)),
+            }
+        }
+        round
     }
 
     /// It will not run.
@@ -202,7 +224,7 @@ fn idle(at: &Standpoint<'_>) -> Step {
 /// Marked items run for the last fire, by our clock or by that of whoever noted it. A mark whose fire is settled
 /// was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands for no fire.
 fn replay(at: &Standpoint<'_>) -> Option<Run> {
-    let noted = at.my_items().filter_map(|(_, state)| state.missed).filter(|it| at.is_fire(*it)).max();
+    let noted = at.my_items().filter_map(|(_, state)| at.noted(state)).max();
     let marked = at.my_items().filter(|(_, state)| state.misfire);
     let oldest = marked.filter_map(|(_, state)| catchup::owed(at, state)).min();
     let fires = oldest.into_iter().map(Some).chain([at.passed.max(noted), None]);
@@ -219,6 +241,9 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
     if !at.leaving && owns_unseen(at) && !on(Mutant::TrustNarrowMirror) {
         return Step::stay(); // The mirror is about to show it.
     }
+    if source == Source::Trigger && !is_asked(at) {
+        return Step::go(Run::Idle);
+    }
     // While we waited the schedule may have changed; what the old one fired is forgotten.
     let stands = nominal.is_none_or(|fire| at.is_fire(fire));
     let may_go_on = stands && !pending && !at.leaving;
@@ -233,6 +258,12 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
         return Step { commit: Some(answered), next: Some(Run::Idle), tell: None };
     }
     Step::go(Run::Idle)
+}
+
+/// Whether somebody asks us to run now. While we waited, under another id perhaps, others may have been asked
+/// in our place.
+fn is_asked(at: &Standpoint<'_>) -> bool {
+    at.view.triggers.contains_key(at.me) || on(Mutant::RememberTrigger)
 }
 
 /// Whether something is ours that the mirror does not follow yet, so that nobody can say if it may run.
@@ -283,8 +314,10 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     let still =
         |item: &u32| exists(item).is_some_and(|it| may_run(at, *item, it, round.source, round.nominal));
     let items: BTreeSet<u32> = round.items.iter().copied().filter(|it| begun(it) || still(it)).collect();
-    let in_doubt =
-        (at.view.necessary && round.source != Source::Failover) || at.leaving || !at.is_registered();
+    // Our claim takes the request away.
+    let unasked = round.source == Source::Trigger && asked.is_none() && !is_asked(at);
+    let moves = at.view.necessary && round.source != Source::Failover;
+    let in_doubt = moves || unasked || at.leaving || !at.is_registered();
     let tell = overtaken(at, round);
     if items.is_empty() || (in_doubt && !items.iter().any(begun)) {
         return Step { tell, ..turn_back(at, round) };
@@ -295,7 +328,11 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     }
     let waiting: Vec<u32> = items.iter().copied().filter(|it| !begun(it)).take(CHUNK).collect();
     let answered = asked.and_then(|it| it.answer(at));
-    let ops = claim(at, round, &waiting, answered.is_none());
+    let is_first = !items.iter().any(begun);
+    let round = &round.answering(at, items.iter().copied().filter(|it| !begun(it)), is_first);
+    let mut ops = claim(at, round, &waiting, answered.is_none());
+    // Without marks, nobody can tell an answer to the first claim that was lost from one that was refused.
+    ops.extend(answer_trigger(at, round, is_first || !at.plan.spec.monitor_execution));
     if ops.len() > 1 {
         let asked = Asked { sent: at.now.wall, version: at.view.system_time.map(|it| it.version) };
         let next = Run::Beginning { round: round.clone(), asked: Some(asked) };
@@ -348,13 +385,11 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
         ops.extend(guarantee::register_start(at, round, item));
         let replayed = round.makes_up() && state.misfire && !on(Mutant::KeepMisfire);
         ops.extend(replayed.then(|| Node::Misfire(item).delete()));
+        let parameter = round.parameters.get(&item).filter(|_| at.fails_over());
+        ops.extend(note_parameter(item, state.parameter.as_ref(), parameter));
         // Whoever runs it now does what was to be taken over.
         ops.extend(at.view.crashed.contains(&item).then(|| Node::Crashed(item).delete()));
     }
-    let triggered = (round.source == Source::Trigger || on(Mutant::SwallowTrigger))
-        && at.view.triggers.contains_key(at.me)
-        && !on(Mutant::KeepTrigger);
-    ops.extend(triggered.then(|| Node::Trigger(at.me.to_owned()).delete()));
     if at.plan.spec.max_time_diff_seconds >= 0 && ask_the_time {
         ops.push(match at.view.system_time {
             Some(_) => Node::SystemTime.set(""),
@@ -364,17 +399,38 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
     ops
 }
 
+/// The request goes with the first claim. One that comes later is another, to be run after this.
+fn answer_trigger(at: &Standpoint<'_>, round: &Round, is_first_claim: bool) -> Option<Op> {
+    let wanted = round.source == Source::Trigger || on(Mutant::SwallowTrigger);
+    let first = is_first_claim || on(Mutant::SwallowLaterTrigger);
+    let answers = wanted && first && at.view.triggers.contains_key(at.me) && !on(Mutant::KeepTrigger);
+    answers.then(|| Node::Trigger(at.me.to_owned()).delete())
+}
+
+/// Whoever takes the item over must know it; and nobody must take that of an earlier run for his.
+fn note_parameter(item: u32, known: Option<&String>, wanted: Option<&String>) -> Option<Op> {
+    let node = Node::Parameter(item);
+    match (known, wanted) {
+        (known, wanted) if known == wanted => None,
+        (None, Some(text)) => Some(node.create(text.clone())),
+        (Some(_), Some(text)) => Some(node.set(text.clone())),
+        (_, None) => Some(node.delete()),
+    }
+}
+
 /// A cursor does not go back, unless nobody believes it: one that a wrong clock wrote far ahead would keep the
 /// item from running when its time comes near.
 fn advance_cursor(at: &Standpoint<'_>, round: &Round, item: u32, state: &Item) -> Option<Op> {
     let node = Node::Cursor(item);
+    // For those who compare clocks: beside it, the registry notes what its own shows.
+    let clock = state.owner.as_ref().filter(|it| it.by == at.me).map(|_| at.now.wall);
     match (round.source, state.cursor) {
         (Source::Schedule | Source::Misfire, Some(it)) => {
             let settled = if on(Mutant::BelieveFarCursor) { it.at } else { at.cursor(state) };
-            let fire = write_fire(round.nominal.max(settled));
+            let fire = write_cursor(round.nominal.max(settled), clock);
             Some(if on(Mutant::ClaimAnyVersion) { node.set(fire) } else { node.set_at(it.version, fire) })
         }
-        (Source::Schedule | Source::Misfire, None) => Some(node.create(write_fire(round.nominal))),
+        (Source::Schedule | Source::Misfire, None) => Some(node.create(write_cursor(round.nominal, clock))),
         (Source::Trigger, Some(it)) => Some(node.is_at(it.version)),
         (Source::Trigger, None) => None,
         (Source::Failover, _) => Some(Node::Failover(item).exists()),
@@ -433,6 +489,7 @@ fn complete(at: &Standpoint<'_>, round: &Round, ran: bool) -> Step {
             ops.push(Node::Running(item).delete());
             ops.extend(guarantee::register_end(at, round, item).filter(|_| ran));
             ops.extend(delay::note_end(at, item, state).filter(|_| ran));
+            ops.extend(state.parameter.is_some().then(|| Node::Parameter(item).delete()));
         }
         let taken_over = at.is_me(state.failover.as_ref()) && !on(Mutant::KeepFailover);
         ops.extend(taken_over.then(|| Node::Failover(item).delete()));
@@ -508,18 +565,16 @@ impl Run {
         }
     }
 
-    /// The items of a round for a fire that is being claimed.
-    pub(super) fn beginning(&self) -> BTreeSet<u32> {
-        match self {
-            Run::Beginning { round, .. } if round.nominal.is_some() => round.items.clone(),
-            Run::Idle
-            | Run::Sharding { .. }
-            | Run::Beginning { .. }
-            | Run::Starting { .. }
-            | Run::Running { .. }
-            | Run::Completing { .. }
-            | Run::Ending { .. } => BTreeSet::new(),
-        }
+    /// The items that the current round settles this fire for: it is the round of that fire, or one that is
+    /// being claimed for another.
+    pub(super) fn settles(&self, fire: Timestamp) -> BTreeSet<u32> {
+        let claims = matches!(self, Run::Beginning { round, .. } if round.nominal.is_some());
+        if claims || self.is_for(fire) { self.items() } else { BTreeSet::new() }
+    }
+
+    /// Whether the current round runs for this fire.
+    pub(super) fn is_for(&self, fire: Timestamp) -> bool {
+        self.round().is_some_and(|it| it.nominal == Some(fire))
     }
 
     /// One word for it.

@@ -149,20 +149,23 @@ fn clear_away(at: &Standpoint<'_>, item: u32, is_surplus: bool) -> Vec<Op> {
     }
     let mut ops = vec![Node::Owner(item).delete()];
     if let Some(cursor) = state.cursor {
-        let known = !on(Mutant::DropCursor) && state.owner.as_ref().is_some_and(|it| keeps_cursors(&it.by));
+        let known = !on(Mutant::DropCursor) && state.seamless_cursor().is_some();
         ops.push(Node::Cursor(item).set_at(cursor.version, write_fire(cursor.at.filter(|_| known))));
     }
     ops
 }
 
+/// The cursor is written anew in any case: that says that it is as old as the owner, and no Java peer had the item
+/// since.
 fn hand_out(at: &Standpoint<'_>, item: u32, owner: &str) -> Vec<Op> {
     let mut ops = vec![Node::Owner(item).create(owner)];
     match at.item(item).and_then(|it: &Item| it.cursor) {
         None if at.plan.spec.monitor_execution => ops.push(Node::Cursor(item).create("")),
-        Some(cursor) if !keeps_cursors(owner) && cursor.at.is_some() => {
-            ops.push(Node::Cursor(item).set_at(cursor.version, ""));
+        None => {}
+        Some(cursor) => {
+            let known = cursor.at.filter(|_| keeps_cursors(owner));
+            ops.push(Node::Cursor(item).set_at(cursor.version, write_fire(known)));
         }
-        _ => {}
     }
     ops
 }

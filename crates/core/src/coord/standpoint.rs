@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::guarantee::Barriers;
+use super::remind::Roll;
 use super::{CLOCK_TRUST, Focus, Hooks, Now, Run, since};
 use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
 use crate::tree::Op;
-use crate::view::{ENABLED, Item, View, ip_of, ticket};
+use crate::view::{Cursor, ENABLED, Item, View, ip_of, ticket};
 
 pub(super) struct Standpoint<'a> {
     pub(super) now: Now,
@@ -36,6 +37,7 @@ pub(super) struct Standpoint<'a> {
     pub(super) barriers: &'a Barriers,
     /// The time that a leaving instance has is over.
     pub(super) out_of_time: bool,
+    pub(super) roll: &'a Roll,
 }
 
 impl<'a> Standpoint<'a> {
@@ -112,8 +114,24 @@ impl<'a> Standpoint<'a> {
     /// The last settled fire, if it is known. One that lies in the future was written by a clock that was
     /// wrong.
     pub(super) fn cursor(&self, state: &Item) -> Option<Timestamp> {
-        let at = state.cursor.filter(|_| self.plan.spec.monitor_execution)?.at?;
+        self.settled(state.cursor)
+    }
+
+    /// The last settled fire, if everything after it is known to be open.
+    pub(super) fn open_since(&self, state: &Item) -> Option<Timestamp> {
+        self.settled(state.seamless_cursor())
+    }
+
+    fn settled(&self, cursor: Option<Cursor>) -> Option<Timestamp> {
+        let at = cursor.filter(|_| self.plan.spec.monitor_execution)?.at?;
         (since(self.now.wall, at) <= CLOCK_TRUST).then_some(at)
+    }
+
+    /// The fire that a mark was left for, if it is known, the schedule still has it, and no absurd clock wrote it.
+    pub(super) fn noted(&self, state: &Item) -> Option<Timestamp> {
+        let believed =
+            |at: &Timestamp| since(self.now.wall, *at) <= CLOCK_TRUST || on(Mutant::BelieveFarMark);
+        state.missed.filter(believed).filter(|it| self.is_fire(*it))
     }
 
     /// The schedule that stands fires then.
@@ -134,6 +152,6 @@ impl<'a> Standpoint<'a> {
     }
 
     pub(super) fn place_in_line(&self, latch: Latch) -> Option<&'a String> {
-        self.view.place_in_line(latch, &self.ticket())
+        self.view.place_in_line(latch, self.me)
     }
 }

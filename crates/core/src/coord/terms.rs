@@ -212,6 +212,8 @@ pub struct OrderItem {
     pub item: u32,
     /// Its parameter.
     pub parameter: Option<String>,
+    /// What came along with the trigger that it runs for.
+    pub trigger_parameter: Option<String>,
     /// Its fencing token: greater than that of any earlier run of this item.
     pub token: Zxid,
 }
@@ -235,6 +237,8 @@ pub enum Slot {
     Forget,
     /// As leader: requests to the dead.
     Orphans,
+    /// Beside a Java leader: asking in its stead.
+    Remind,
     /// Marks of ours without a run.
     Leftovers,
     /// Taking over an item.

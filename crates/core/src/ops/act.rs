@@ -38,9 +38,10 @@ pub enum Part {
 /// use elasticjob_core::ops::{JobTree, Refusal};
 ///
 /// let nobody = JobTree::new("nightly", vec![]);
-/// assert_eq!(trigger(&nobody, None), Err(Refusal::NoInstances));
+/// assert_eq!(trigger(&nobody, None, ""), Err(Refusal::NoInstances));
 /// ```
-pub fn trigger(tree: &JobTree, instance: Option<&str>) -> Result<Act, Refusal> {
+pub fn trigger(tree: &JobTree, instance: Option<&str>, parameter: &str) -> Result<Act, Refusal> {
+    check_parameter(parameter, tree.total())?;
     let view = &tree.view;
     let whom: Vec<&String> = match instance {
         None => view.instances.keys().collect(),
@@ -56,15 +57,32 @@ pub fn trigger(tree: &JobTree, instance: Option<&str>) -> Result<Act, Refusal> {
     }
     let mut act = Act::default();
     for id in whom {
-        if view.triggers.contains_key(id) {
+        if let Some(asked_with) = view.triggers.get(id) {
+            if asked_with != parameter {
+                return Err(Refusal::AskedOtherwise { id: id.clone() });
+            }
             act.then(format!("{id} had been asked already, and has not begun yet"));
             continue;
         }
-        act.ops.extend(request(id));
+        act.ops.extend(request(id, parameter));
         act.done.changes.push(format!("{id} is asked to run"));
         act.then(what_a_trigger_causes(tree, id));
     }
     Ok(act)
+}
+
+/// A parameter is kept with every shard that it is for, several in one transaction, and a script gets it as part
+/// of an argument, an HTTP service as part of a header.
+const PARAMETER_MAX: usize = 4096;
+const PARAMETERS_MAX: usize = 512 << 10;
+
+fn check_parameter(parameter: &str, total: u32) -> Result<(), Refusal> {
+    let shards = usize::try_from(total.max(1)).unwrap_or(usize::MAX);
+    let (size, limit) = (parameter.len(), PARAMETER_MAX.min(PARAMETERS_MAX / shards));
+    if size > limit {
+        return Err(Refusal::ParameterTooLong { size, limit, total });
+    }
+    Ok(())
 }
 
 fn what_a_trigger_causes(tree: &JobTree, id: &str) -> String {

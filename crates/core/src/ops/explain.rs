@@ -1,6 +1,9 @@
 //! Why a job ran, did not run, or runs late: the fire in question, and what the registry and the records at
 //! hand know about it.
 
+mod records;
+mod told;
+
 use std::collections::BTreeSet;
 
 use elasticjob_cron::Zone;
@@ -15,6 +18,7 @@ use crate::node::Node;
 use crate::spec::JobSpec;
 use crate::timer::Timer;
 use crate::view::DISABLED;
+use records::Records;
 
 /// A fire may begin that late, after a pause, a reconnect or a change of owner.
 const LATE_START: SignedDuration = SignedDuration::from_secs(60);
@@ -131,7 +135,7 @@ struct Case<'a> {
 }
 
 /// One chain of causes, the nearest first, and what to do about it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Chain {
     causes: Vec<String>,
     remedy: Option<String>,
@@ -163,24 +167,28 @@ impl Case<'_> {
             let answer = "its schedule has no further fire".to_owned();
             return Explanation { answer, ..Explanation::default() };
         };
-        let chains = self.chains(next, &self.which(|_| true));
+        let chains = self.chains(next, &self.which(|_| true), &Records::default());
         let answer = match chains.is_empty() {
             true => format!("the fire of {} is yet to come, and nothing stands in its way", self.time(next)),
             false => {
                 format!("the fire of {} is yet to come, and would not run as things are", self.time(next))
             }
         };
-        self.conclude(next, answer, chains)
+        self.conclude(next, answer, chains, &Records::default())
     }
 
     fn fire(&self, fire: Timestamp) -> Explanation {
         let when = self.time(fire);
         let running = self.which(|it| it.running.is_some() && it.runner_alive && it.settled == Some(fire));
-        let settled = self.which(|it| it.settled.is_some_and(|at| at >= fire));
-        let unknown = self.which(|it| it.settled.is_none());
-        let open = self.which(|it| it.settled.is_some_and(|at| at < fire));
-        let chains = self.chains(fire, &self.which(|it| it.settled.is_none_or(|at| at < fire)));
-        let mut parts = Vec::new();
+        let records = Records::of(self.question.past, fire);
+        let told = records.settled();
+        let untold = |it: &ShardInfo| !told.contains(&it.item);
+        let settled = self.which(|it| it.settled.is_some_and(|at| at >= fire) && untold(it));
+        let unknown = self.which(|it| it.settled.is_none() && untold(it));
+        let open = self.which(|it| it.settled.is_some_and(|at| at < fire) && untold(it));
+        let unsettled = self.which(|it| it.settled.is_none_or(|at| at < fire) && untold(it));
+        let chains = self.chains(fire, &unsettled, &records);
+        let mut parts = self.told_parts(&records, &running);
         if !running.is_empty() {
             parts.push(format!("it runs now for {}", listed(&running)));
         }
@@ -204,14 +212,20 @@ impl Case<'_> {
         if !unknown.is_empty() {
             parts.push(format!("whether {} ran it is not known, because nobody noted it", listed(&unknown)));
         }
-        self.conclude(fire, format!("the fire of {when}: {}", parts.join("; ")), chains)
+        self.conclude(fire, format!("the fire of {when}: {}", parts.join("; ")), chains, &records)
     }
 
-    fn conclude(&self, fire: Timestamp, answer: String, chains: Vec<Chain>) -> Explanation {
+    fn conclude(
+        &self,
+        fire: Timestamp,
+        answer: String,
+        chains: Vec<Chain>,
+        records: &Records<'_>,
+    ) -> Explanation {
         let mut remedies: Vec<String> = chains.iter().filter_map(|it| it.remedy.clone()).collect();
         remedies.dedup();
         let because = chains.into_iter().map(|it| it.causes).collect();
-        Explanation { fire: Some(fire), answer, because, known: self.known(fire), remedies }
+        Explanation { fire: Some(fire), answer, because, known: self.known(fire, records), remedies }
     }
 
     /// Whether a node was there when the fire came. Of a fire to come, it is assumed of what is there now.
@@ -220,16 +234,18 @@ impl Case<'_> {
     }
 
     /// What stands in the way of a fire of these shards. Where nobody can work at all, the rest follows.
-    fn chains(&self, fire: Timestamp, items: &BTreeSet<u32>) -> Vec<Chain> {
+    fn chains(&self, fire: Timestamp, items: &BTreeSet<u32>, records: &Records<'_>) -> Vec<Chain> {
+        let mut chains = self.told_chains(records, fire);
         if items.is_empty() {
-            return Vec::new();
+            return chains;
         }
         if let Some(chain) = self.nobody_is_there().or_else(|| self.nobody_may_work(fire)) {
-            return vec![chain];
+            return [chains, vec![chain], self.told_absent(records, fire)].concat();
         }
         let all = self.all.iter().filter(|it| items.contains(&it.item));
-        let mut chains: Vec<Chain> = all.filter_map(|it| self.of_item(it, fire)).collect();
+        chains.extend(all.filter_map(|it| self.of_item(it, fire)));
         chains.extend(self.of_owners(items));
+        chains.extend(self.told_absent(records, fire));
         chains.extend(self.after_the_fact(fire));
         let over = fire + LATE_START < self.question.now;
         if chains.is_empty() && over {
@@ -388,9 +404,8 @@ impl Case<'_> {
             .unwrap_or_default()
     }
 
-    fn known(&self, fire: Timestamp) -> Vec<String> {
-        let mut known: Vec<String> =
-            self.question.past.iter().filter_map(|it| self.recalled(it, fire)).collect();
+    fn known(&self, fire: Timestamp, records: &Records<'_>) -> Vec<String> {
+        let mut known = self.told_known(records);
         for it in self.all.iter().filter(|it| !it.surplus) {
             let mut about = Vec::new();
             about.extend(it.settled.map(|at| format!("last settled fire {}", self.time(at))));
@@ -416,22 +431,5 @@ impl Case<'_> {
             self.schedule.next_after(self.question.now).map(|at| format!("next fire {}", self.time(at))),
         );
         known
-    }
-
-    fn recalled(&self, past: &Past, fire: Timestamp) -> Option<String> {
-        let Past { at, instance, event } = past;
-        let when = self.time(*at);
-        match event {
-            Event::RoundStarted { nominal, items, source, .. } if *nominal == Some(fire) => {
-                Some(format!("{when}: {instance} began {} ({source})", listed(items)))
-            }
-            Event::Missed { nominal, items } if *nominal == fire => {
-                Some(format!("{when}: {instance} missed it for {}", listed(items)))
-            }
-            Event::Skipped { nominal, items, why } if *nominal == Some(fire) => {
-                Some(format!("{when}: {instance} skipped it for {}: {why}", listed(items)))
-            }
-            _ => None,
-        }
     }
 }

@@ -3,7 +3,8 @@
 use crate::job::Shard;
 
 /// The shard as Java's script jobs get it, to the byte: these keys in this order, no parameter if there is
-/// none, and the characters escaped that are not safe in HTML.
+/// none, and the characters escaped that are not safe in HTML. What came along with a trigger, which Java has
+/// not, stands at the end.
 pub(super) fn json(shard: &Shard) -> String {
     let mut fields = vec![
         format!("\"jobName\":{}", text(&shard.job)),
@@ -13,6 +14,7 @@ pub(super) fn json(shard: &Shard) -> String {
         format!("\"shardingItem\":{}", shard.item),
     ];
     fields.extend(shard.parameter.as_deref().map(|it| format!("\"shardingParameter\":{}", text(it))));
+    fields.extend(shard.trigger_parameter.as_deref().map(|it| format!("\"triggerParameter\":{}", text(it))));
     format!("{{{}}}", fields.join(","))
 }
 
@@ -77,6 +79,17 @@ mod tests {
         assert_eq!(
             json(&shard),
             r#"{"jobName":"myJob","taskId":"myJob@-@0,1@-@READY@-@192.168.1.5@-@12345","shardingTotalCount":3,"jobParameter":"it\u0027s \u003cb\u003e\u0026\u003d\"q\"中","shardingItem":0}"#
+        );
+    }
+
+    #[test]
+    fn what_came_along_with_a_trigger_stands_at_the_end() {
+        let mut shard = testing::shard("myJob", 0, 3);
+        shard.task_id = "t".into();
+        shard.trigger_parameter = Some("day=\"1\"".into());
+        assert_eq!(
+            json(&shard),
+            r#"{"jobName":"myJob","taskId":"t","shardingTotalCount":3,"jobParameter":"","shardingItem":0,"triggerParameter":"day\u003d\"1\""}"#
         );
     }
 

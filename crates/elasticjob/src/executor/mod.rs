@@ -27,6 +27,7 @@ use futures_util::FutureExt;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::job::{Job, JobError, Listeners, Shard, Work};
 use crate::offsets::{Offset, OffsetStore};
@@ -102,6 +103,7 @@ impl Executor {
                 merged: order.merged,
                 token: it.token,
                 attempt: 1,
+                trigger_parameter: it.trigger_parameter.map(Arc::from),
                 fetch_size,
                 cancel: cancel.clone(),
                 yielding: yielding.clone(),
@@ -118,7 +120,9 @@ impl Executor {
                 may_begin: may_begin.clone(),
                 cancel_grace: self.cancel_grace,
             };
-            self.tasks.spawn(async move { Ended::Item { round, item, outcome: item_run.run(shard).await } });
+            let span = span(&shard);
+            let run = async move { Ended::Item { round, item, outcome: item_run.run(shard).await } };
+            self.tasks.spawn(run.instrument(span));
         }
     }
 
@@ -172,6 +176,12 @@ impl Executor {
             }
         }
     }
+}
+
+/// What user code logs carries these. The level is that of errors, so that it carries them whatever is filtered.
+fn span(shard: &Shard) -> tracing::Span {
+    let (job, item, run, token) = (&*shard.job, shard.item, &*shard.task_id, shard.token);
+    tracing::error_span!("shard", job, item, run, token)
 }
 
 /// Whether the properties of a job are what its type needs.
@@ -236,8 +246,9 @@ impl ItemRun {
         match self.work.clone() {
             Work::Async(job) => stoppable(async { job.run(shard).await }, &cancel, grace).await,
             Work::Blocking(job) => {
-                match tokio::task::spawn_blocking(move || job(shard)).await.map_err(JoinError::try_into_panic)
-                {
+                let span = tracing::Span::current();
+                let run = tokio::task::spawn_blocking(move || span.in_scope(|| job(shard)));
+                match run.await.map_err(JoinError::try_into_panic) {
                     Ok(result) => outcome_of(result, &cancel),
                     Err(Ok(panic)) => outcome_of(Err(Panicked::from(panic).into()), &cancel),
                     Err(Err(_)) => Outcome::Cancelled, // The runtime ends.
@@ -332,7 +343,9 @@ mod tests {
         });
         let job = job.pool(crate::Pool::Single);
         let mut executor = Executor::new("j".into(), job.work, Listeners::default(), Duration::ZERO);
-        let items = (0..3).map(|item| OrderItem { item, parameter: None, token: 1 }).collect();
+        let items = (0..3)
+            .map(|item| OrderItem { item, parameter: None, token: 1, trigger_parameter: None })
+            .collect();
         let order = Order {
             round: 1,
             task_id: "t".into(),

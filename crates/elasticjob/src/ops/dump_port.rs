@@ -3,26 +3,23 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Ops, OpsError};
+use crate::link::Link;
+use crate::listen::{self, PATIENCE};
 
-/// How long a conversation may take, at most.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// So many conversations at once, at most.
-const CONVERSATIONS: usize = 16;
 /// No request is longer.
 const REQUEST_MAX: u64 = 1024;
 /// No answer is longer.
 const ANSWER_MAX: u64 = 256 << 20;
 
-/// A port that answers `dump@job` until it is dropped. Nothing opens one by itself.
+/// A port that answers `dump@job` until it is dropped. Nothing opens one by itself: a worker does if it is
+/// [asked to](crate::Worker::dump_port).
 ///
 /// ```
 /// use elasticjob::ops::{DumpPort, Ops, dump_from};
@@ -52,9 +49,21 @@ impl DumpPort {
 
     /// Listens on an address of your choice. Whoever reaches it reads the settings of all jobs.
     pub async fn open_at(address: impl ToSocketAddrs, ops: Ops) -> io::Result<DumpPort> {
-        let listener = TcpListener::bind(address).await?;
+        DumpPort::serve(TcpListener::bind(address).await?, move || Some(ops.clone()))
+    }
+
+    /// Answers by whatever session the worker has when it is asked.
+    pub(crate) fn over(listener: TcpListener, link: Link) -> io::Result<DumpPort> {
+        DumpPort::serve(listener, move || link.current().map(|it| Ops::over(it.session)))
+    }
+
+    fn serve(
+        listener: TcpListener,
+        ops: impl Fn() -> Option<Ops> + Send + Sync + 'static,
+    ) -> io::Result<DumpPort> {
         let address = listener.local_addr()?;
-        Ok(DumpPort { address, _task: AbortOnDropHandle::new(tokio::spawn(serve(listener, ops))) })
+        let serve = listen::serve("dump port", listener, move |stream| answer(stream, ops()));
+        Ok(DumpPort { address, _task: AbortOnDropHandle::new(tokio::spawn(serve)) })
     }
 
     /// Where it listens.
@@ -63,28 +72,9 @@ impl DumpPort {
     }
 }
 
-async fn serve(listener: TcpListener, ops: Ops) {
-    let mut conversations = JoinSet::new();
-    loop {
-        if conversations.len() >= CONVERSATIONS {
-            conversations.join_next().await;
-        }
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let ops = ops.clone();
-                conversations.spawn(async move { timeout(PATIENCE, answer(stream, &ops)).await });
-            }
-            Err(error) => {
-                tracing::warn!("dump port: {error}");
-                tokio::time::sleep(Duration::from_millis(100)).await; // Out of file handles, most likely.
-            }
-        }
-        while conversations.try_join_next().is_some() {}
-    }
-}
-
 /// Java closes without a word if it does not understand; so do we.
-async fn answer(mut stream: TcpStream, ops: &Ops) -> io::Result<()> {
+async fn answer(mut stream: TcpStream, ops: Option<Ops>) -> io::Result<()> {
+    let Some(ops) = ops else { return Ok(()) }; // There is no session, and so nothing to tell.
     let mut line = String::new();
     let (reader, mut writer) = stream.split();
     BufReader::new(reader.take(REQUEST_MAX)).read_line(&mut line).await?;

@@ -265,6 +265,14 @@ pub enum CommitError {
         /// The most that is taken, in bytes.
         limit: usize,
     },
+    /// The registry does not let us write there. Nothing was done.
+    #[error(
+        "the registry denies access to `{path}`: connect as who made it (for ZooKeeper with `digest-env` or `digest-file`), or have its rights changed"
+    )]
+    Denied {
+        /// The node, with the whole of its path.
+        path: String,
+    },
     /// It can never succeed as it is, on this registry. Nothing was done.
     #[error("the transaction is not possible: {0}")]
     Invalid(String),

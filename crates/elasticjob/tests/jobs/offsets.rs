@@ -125,20 +125,35 @@ async fn a_zombie_whose_session_has_ended_cannot_move_an_offset_back() {
 async fn a_zombie_whose_session_lives_cannot_either() {
     let registry = registry();
     let (sender, mut shards) = mpsc::unbounded_channel();
-    let first = start_deaf(&registry, deaf(&sender)).await;
-    first.trigger("deaf").await.unwrap();
-    let zombie = next(&mut shards).await;
-    let second = start_deaf(&registry, deaf(&sender)).await;
+    // The first leads. Of three workers, one has nothing to do.
+    let mut workers = Vec::new();
+    for _ in 0..3 {
+        workers.push(start_deaf(&registry, deaf(&sender).shards(2)).await);
+    }
+    workers[0].trigger("deaf").await.unwrap();
+    let leader = workers[0].instance_id().unwrap();
+    let zombie = loop {
+        let shard = next(&mut shards).await;
+        if !shard.task_id.contains(&*leader) {
+            break shard;
+        }
+    };
+    let id = workers.iter().filter_map(RunningWorker::instance_id).find(|it| zombie.task_id.contains(&**it));
+    zombie.set_offset("100").await.unwrap();
     // An operator ends the job there. Its code does not hear, and its session goes on.
     let operator = registry.connect().await.unwrap();
-    let id = first.instance_id().unwrap();
-    operator.commit("/deaf", vec![Op::Delete { path: format!("/instances/{id}") }]).await.unwrap();
-
-    let successor = next(&mut shards).await;
+    let gone = Op::Delete { path: format!("/instances/{}", id.unwrap()) };
+    operator.commit("/deaf", vec![gone]).await.unwrap();
+    let successor = loop {
+        let shard = next(&mut shards).await;
+        if shard.item == zombie.item {
+            break shard;
+        }
+    };
+    assert_eq!(zombie.set_offset("90").await, Err(OffsetError::Fenced));
     successor.set_offset("200").await.unwrap();
     assert_eq!(zombie.set_offset("110").await, Err(OffsetError::Fenced));
     assert_eq!(successor.offset().await.unwrap().as_deref(), Some("200"));
-    drop((first, second));
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,12 +57,13 @@ fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
     for (at, fact) in &case.history.facts {
         let Fact::Settled(instance, job, Slot::Reshard, Verdict::Done) = fact else { continue };
         let until = at + bound;
-        let made = |it: &&(Ms, Instance, &Event)| {
-            *at <= it.0 && it.0 <= until && it.1 == *instance && matches!(it.2, Event::Resharded { .. })
+        // One whose host was disabled, before he heard of it perhaps, leaves it to others.
+        let made = |it: &&(Ms, Instance, &Event)| match it.2 {
+            Event::Resharded { .. } => *at <= it.0 && it.0 <= until,
+            Event::Abdicated => at.saturating_sub(1_000) <= it.0 && it.0 <= until && it.1 == *instance,
+            _ => false,
         };
-        // Who is late may have been disturbed before.
-        let undisturbed =
-            case.is_undisturbed(at.saturating_sub(case.history.scenario.session_timeout), until);
+        let undisturbed = case.is_undisturbed(*at, until);
         if undisturbed
             && until <= case.history.scenario.ends_at
             && !case.jobs[*job].events.iter().any(|it| made(&it))

@@ -1,5 +1,6 @@
 //! A history, sorted so that sentences about it are short.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use elasticjob_core::event::{Event, Skip, Source};
@@ -16,9 +17,14 @@ use crate::scenario::{Deed, Ms};
 /// How long before it is done a new assignment may have kept items from starting.
 const RESHARDING: Ms = 12_000;
 
+/// A cron expression, and its zone.
+type Timing = (Option<String>, Option<String>);
+
 /// A history with its indexes.
 pub struct Case<'a> {
     pub(super) history: &'a History,
+    /// What happened to the cluster, without the daily work: few of all facts, and looked through often.
+    pub(super) turns: Vec<&'a (Ms, Fact)>,
     pub(super) jobs: Vec<JobCase<'a>>,
     /// Stretches in which nothing disturbs, after everything has settled.
     pub(super) calm: Vec<(Ms, Ms)>,
@@ -26,6 +32,8 @@ pub struct Case<'a> {
     disturbed: BTreeSet<(Ms, Ms)>,
     sessions: BTreeMap<Instance, (Ms, SessionEnd)>,
     bad_documents: Vec<(Ms, Ms)>,
+    absurd_clocks: Vec<(Ms, Ms)>,
+    schedules: RefCell<BTreeMap<Timing, Option<Timer>>>,
 }
 
 /// What belongs to one job.
@@ -84,7 +92,17 @@ impl<'a> Case<'a> {
         }
         jobs.iter_mut().for_each(JobCase::settle);
         let disturbed = disturbed(history);
-        Case { calm: calm(history, &disturbed), disturbed, history, jobs, sessions, bad_documents }
+        Case {
+            calm: calm(history, &disturbed),
+            turns: history.facts.iter().filter(|it| !is_daily_work(&it.1)).collect(),
+            disturbed,
+            history,
+            jobs,
+            sessions,
+            bad_documents,
+            absurd_clocks: absurd_clocks(history),
+            schedules: RefCell::default(),
+        }
     }
 
     /// Nothing was done to the cluster in this stretch.
@@ -110,6 +128,11 @@ impl<'a> Case<'a> {
         until: Ms,
     ) -> impl Iterator<Item = &'a JobSpec> {
         self.jobs[job].between(from.saturating_sub(self.history.scenario.news_time()), until)
+    }
+
+    /// The job had fewer items for a while, as far as its leader knew: what was known of the item went with it.
+    pub(super) fn lost_item_between(&self, job: usize, item: u32, from: Ms, until: Ms) -> bool {
+        self.configs_between(job, from, until).any(|it| it.sharding_total_count <= item)
     }
 
     /// A document that cannot be used stood then. Who had not seen the one before it goes by an older one.
@@ -145,6 +168,18 @@ impl<'a> Case<'a> {
         self.history.scenario.plan.iter().any(|it| matches!(it.1, Deed::ClockStep(..)))
     }
 
+    /// A clock was wrong by so much that nobody believes the cursors that it wrote, nor it those of others.
+    pub(super) fn has_absurd_clocks(&self, from: Ms, until: Ms) -> bool {
+        self.absurd_clocks.iter().any(|it| it.0 <= until && from <= it.1)
+    }
+
+    /// When a job fires.
+    pub(super) fn schedule(&self, spec: &JobSpec) -> Option<Timer> {
+        let compile = || Plan::compile(spec.clone(), &Strategies::default(), &Zone::UTC).ok()?.schedule;
+        let key = (spec.cron.clone(), spec.time_zone.clone());
+        self.schedules.borrow_mut().entry(key).or_insert_with(compile).clone()
+    }
+
     /// The fires of a job in a calm stretch, each with its true time, and what its configuration is.
     pub(super) fn fires(
         &self,
@@ -152,7 +187,7 @@ impl<'a> Case<'a> {
         (from, until): (Ms, Ms),
     ) -> Option<(&'a JobSpec, Vec<(Ms, Timestamp)>)> {
         let spec = self.jobs[job].config_at(from)?;
-        let schedule = schedule(spec)?;
+        let schedule = self.schedule(spec)?;
         let scenario = &self.history.scenario;
         let fires = schedule.upcoming(scenario.wall(from)).take_while(|it| *it <= scenario.wall(until));
         let with_time = fires.map(|it| (self.true_time(it).unsigned_abs(), it)).take(100_000);
@@ -177,7 +212,7 @@ impl<'a> Case<'a> {
     /// An operator's word on an item, that has stood since before `at`, by `margin`, and still does.
     pub(super) fn item_disabled(&self, job: usize, item: u32, at: Ms, margin: Ms) -> Option<bool> {
         let mut word = Some((0, false));
-        for (when, fact) in self.history.facts.iter().take_while(|it| it.0 <= at) {
+        for (when, fact) in self.turns.iter().take_while(|it| it.0 <= at) {
             match fact {
                 Fact::Item(j, i, on) if (*j, *i) == (job, item) => word = Some((*when, !on)),
                 // An item that goes loses what was said about it, but not at once.
@@ -198,7 +233,7 @@ impl<'a> Case<'a> {
     pub(super) fn able(&self, job: usize, at: Ms) -> BTreeSet<ProcessId> {
         let mut hosts: BTreeMap<ProcessId, usize> = BTreeMap::new();
         let mut disabled: BTreeSet<usize> = BTreeSet::new();
-        for (_, fact) in self.history.facts.iter().take_while(|it| it.0 <= at) {
+        for (_, fact) in self.turns.iter().take_while(|it| it.0 <= at) {
             match fact {
                 Fact::Born(process, host) => drop(hosts.insert(*process, *host)),
                 Fact::Died(process) | Fact::Left(process) => drop(hosts.remove(process)),
@@ -239,11 +274,6 @@ impl<'a> JobCase<'a> {
         gone.into_iter().any(|at| from <= at && at <= until)
     }
 
-    /// The job had fewer items for a while: what was known of the item went with it.
-    pub(super) fn lost_item_between(&self, item: u32, from: Ms, until: Ms) -> bool {
-        self.between(from, until).any(|it| it.sharding_total_count <= item)
-    }
-
     fn settle(&mut self) {
         for run in &self.runs {
             let (Source::Schedule | Source::Misfire, Some(nominal)) = (run.source, run.nominal) else {
@@ -269,9 +299,56 @@ impl<'a> JobCase<'a> {
     }
 }
 
-/// When a job fires.
-pub(super) fn schedule(spec: &JobSpec) -> Option<Timer> {
-    Plan::compile(spec.clone(), &Strategies::default(), &Zone::UTC).ok()?.schedule
+fn is_daily_work(fact: &Fact) -> bool {
+    match fact {
+        Fact::Started(_)
+        | Fact::Ended(_)
+        | Fact::Cancelled(_)
+        | Fact::Wrote(..)
+        | Fact::Recorded(..)
+        | Fact::Sent(..)
+        | Fact::Settled(..)
+        | Fact::Resynced(..) => true,
+        Fact::Config(..)
+        | Fact::Exists(..)
+        | Fact::Born(..)
+        | Fact::Died(_)
+        | Fact::Leaving(_)
+        | Fact::Left(_)
+        | Fact::Opened(_)
+        | Fact::Closed(..)
+        | Fact::Server(..)
+        | Fact::Item(..)
+        | Fact::ShutDown(..)
+        | Fact::Stopped(..)
+        | Fact::Fault(..)
+        | Fact::Paused(_)
+        | Fact::Resumed(_)
+        | Fact::Triggered(..) => false,
+    }
+}
+
+/// When clocks were off by nearly an hour or more, which is what they are trusted for.
+fn absurd_clocks(history: &History) -> Vec<(Ms, Ms)> {
+    let mut since: BTreeMap<usize, (i64, Ms)> = BTreeMap::new();
+    let mut absurd = Vec::new();
+    for (at, deed) in &history.scenario.plan {
+        let hosts: Vec<usize> = match deed {
+            Deed::ClockStep(host, _) | Deed::ClockRight(host) => vec![*host],
+            Deed::Heal => since.keys().copied().collect(),
+            _ => continue,
+        };
+        for host in hosts {
+            let (off, from) = since.remove(&host).unwrap_or((0, *at));
+            if off.abs() > 3_000_000 {
+                absurd.push((from, *at));
+            }
+            if let Deed::ClockStep(_, by) = deed {
+                since.insert(host, (off + by, *at));
+            }
+        }
+    }
+    absurd
 }
 
 /// What is done to a cluster, by faults, operators and the coming and going of processes.

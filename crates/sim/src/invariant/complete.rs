@@ -25,7 +25,7 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
             continue;
         }
         // A fire near the end may be waiting for a round that is still on.
-        let asked = case.history.facts.iter().filter(|it| {
+        let asked = case.turns.iter().filter(|it| {
             matches!(it.1, Fact::Triggered(j, _) if j == job)
                 && stretch.0 <= it.0 + 60_000
                 && it.0 <= stretch.1
@@ -60,8 +60,7 @@ fn nobody_is_idle(case: &Case<'_>, job: usize, stretch: (Ms, Ms)) -> bool {
     }
     // Whoever has nothing but disabled items is not idle either.
     let disabled = case
-        .history
-        .facts
+        .turns
         .iter()
         .filter(|it| it.0 <= stretch.1 && matches!(it.1, Fact::Item(j, _, false) if j == job));
     idle.len() <= disabled.count()
@@ -69,7 +68,10 @@ fn nobody_is_idle(case: &Case<'_>, job: usize, stretch: (Ms, Ms)) -> bool {
 
 /// A run that does not end keeps its instance from running anything else, also what it is given since.
 fn is_stuck(case: &Case<'_>, job: usize, at: Ms, until: Ms) -> bool {
-    let until = until.min(case.history.scenario.ends_at) - 3_000;
-    let endless = |run: &&UserRun| run.started <= at + 5_000 && run.over().is_none_or(|over| over > until);
+    let longest = case.history.scenario.jobs[job].longest_run();
+    let endless = |run: &&UserRun| {
+        let over = run.over().unwrap_or(Ms::MAX);
+        run.started <= until && at <= over && over - run.started > longest
+    };
     case.jobs[job].runs.iter().any(endless)
 }

@@ -37,8 +37,10 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
 /// Its session had ended, or an operator had ended its job.
 pub(super) fn lost_its_right(case: &Case<'_>, run: &UserRun, at: Ms) -> bool {
     let ended = case.session_end(run.instance).is_some_and(|it| it.0 <= at);
-    let shut_down = case.history.facts.iter().take_while(|it| it.0 <= at).any(
+    let shut_down = case.turns.iter().take_while(|it| it.0 <= at).any(
         |it| matches!(it.1, Fact::ShutDown(job, instance) if (job, instance) == (run.job, run.instance)),
     );
-    ended || shut_down || case.jobs[run.job].removed_between(run.started, at)
+    // What was claimed before a removal may start shortly after it.
+    let claimed = run.started.saturating_sub(case.history.scenario.news_time());
+    ended || shut_down || case.jobs[run.job].removed_between(claimed, at)
 }

@@ -73,7 +73,7 @@ fn finished(case: &Case<'_>, number: usize, job: &JobCase<'_>, say: &mut impl Fn
         }
     }
     for run in runs.values().filter(|it| it.ended.is_some()) {
-        let over = case.history.facts.iter().any(|it| {
+        let over = case.turns.iter().any(|it| {
             matches!(it.1, Fact::Stopped(i, j, _) if j == number && i.process == run.instance.process)
                 || matches!(it.1, Fact::Died(process) if process == run.instance.process)
         });
@@ -94,7 +94,8 @@ fn skipped(case: &Case<'_>, number: usize, job: &JobCase<'_>, say: &mut impl FnM
                 && items.contains(&it.item)
                 && case.is_monitored_between(number, it.started.min(*at), it.started.max(*at))
                 && !job.removed_between(it.started.min(*at), it.started.max(*at))
-                && !job.lost_item_between(it.item, it.started.min(*at), it.started.max(*at))
+                && !case.lost_item_between(number, it.item, it.started.min(*at), it.started.max(*at))
+                && !case.has_absurd_clocks(it.started.min(*at), it.started.max(*at))
         });
         if let Some(run) = ran {
             say(

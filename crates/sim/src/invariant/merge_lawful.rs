@@ -5,7 +5,7 @@ use elasticjob_core::event::{Skip, Source};
 use elasticjob_core::spec::JobSpec;
 
 use super::Violation;
-use super::case::{Case, How, schedule};
+use super::case::{Case, How};
 use crate::history::{ProcessId, UserRun};
 use crate::scenario::Ms;
 
@@ -53,7 +53,7 @@ fn exaggerates(case: &Case<'_>, run: &UserRun, found: &mut Vec<Violation>) {
     let most = match (known.next(), known.next(), run.nominal) {
         (Some(spec), None, Some(nominal)) if spec.monitor_execution => {
             let from = there_since.saturating_sub(case.clock_error());
-            schedule(spec).map_or(0, |it| it.count_between(case.history.scenario.wall(from), nominal))
+            case.schedule(spec).map_or(0, |it| it.count_between(case.history.scenario.wall(from), nominal))
         }
         (Some(spec), None, _) if !spec.monitor_execution => 0,
         _ => return,
@@ -117,7 +117,7 @@ fn excuse_for_skip(
 
 /// A round says how many fires it made up for.
 fn counted(case: &Case<'_>, job: usize, spec: &JobSpec, stretch: (Ms, Ms), found: &mut Vec<Violation>) {
-    let Some(schedule) = schedule(spec) else { return };
+    let Some(schedule) = case.schedule(spec) else { return };
     let runs = case.jobs[job].runs.iter().filter(|it| {
         stretch.0 <= it.started
             && it.started <= stretch.1

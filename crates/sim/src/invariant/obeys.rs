@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use elasticjob_core::event::{Event, Source, StopReason};
 
 use super::Violation;
-use super::case::{Case, schedule};
-use crate::history::{Fact, ProcessId, UserRun};
+use super::case::Case;
+use crate::history::{Fact, Instance, ProcessId, UserRun};
 use crate::scenario::Ms;
 
 pub(super) const SENTENCE: &str =
@@ -15,8 +15,7 @@ pub(super) const SENTENCE: &str =
 pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     let news = case.history.scenario.news_time();
     let hosts: BTreeMap<ProcessId, usize> = case
-        .history
-        .facts
+        .turns
         .iter()
         .filter_map(|it| match it.1 {
             Fact::Born(process, host) => Some((process, host)),
@@ -37,6 +36,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
         }
     }
     comes_back(case, found);
+    goes_on(case, news, found);
     stops_unasked(case, found);
     (0..case.jobs.len()).for_each(|job| is_handed_out(case, job, found));
 }
@@ -45,10 +45,18 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
 fn is_handed_out(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
     let settling = case.history.scenario.settling_time();
     let mut count = 0;
-    for (at, fact) in &case.history.facts {
+    for (at, fact) in case.turns.iter().copied() {
         let Fact::Config(j, Some(spec)) = fact else { continue };
         if *j != job || std::mem::replace(&mut count, spec.sharding_total_count) == spec.sharding_total_count
         {
+            continue;
+        }
+        // What was changed back before it was taken away, or could be because it ran, needs no handing out.
+        let is_it = |it: &&(Ms, Instance, &Event)| it.0 <= *at && matches!(it.2, Event::Resharded { .. });
+        let handed_out =
+            case.jobs[job].events.iter().rev().find(is_it).and_then(|it| case.jobs[job].config_at(it.0));
+        let old = handed_out.map_or(0, |it| it.sharding_total_count);
+        if old <= count && (old..count).all(|item| case.is_running(job, item, *at)) {
             continue;
         }
         let undisturbed = case.calm.iter().any(|it| it.0 == at + settling);
@@ -63,9 +71,9 @@ fn is_handed_out(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
 
 /// A job ends on an instance because somebody said so, and for no other reason.
 fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
-    for (at, fact) in &case.history.facts {
+    for (at, fact) in case.turns.iter().copied() {
         let Fact::Stopped(instance, job, reason) = fact else { continue };
-        let before = || case.history.facts.iter().take_while(|it| it.0 <= *at);
+        let before = || case.turns.iter().take_while(|it| it.0 <= *at);
         // A removal in several steps takes the instances first.
         let removing = before().any(|it| matches!(it.1, Fact::Fault("remove", _)));
         let asked =
@@ -101,7 +109,7 @@ fn item_is_disabled(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> 
 
 fn server_is_disabled(case: &Case<'_>, run: &UserRun, host: usize, news: Ms) -> Option<String> {
     let mut disabled = None;
-    for (at, fact) in case.history.facts.iter().take_while(|it| it.0 <= run.started) {
+    for (at, fact) in case.turns.iter().take_while(|it| it.0 <= run.started) {
         match fact {
             Fact::Server(job, h, on) if (*job, *h) == (run.job, host) => disabled = (!on).then_some(*at),
             Fact::Exists(job, false) | Fact::Config(job, None) if *job == run.job => disabled = None,
@@ -120,7 +128,7 @@ fn was_ended(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
         return Some(format!("job {}: item {} runs though the job was removed", run.job, run.item));
     }
     // One whose session ended at the same time cannot know: its node would be gone in any case.
-    let shut_down = case.history.facts.iter().any(|it| {
+    let shut_down = case.turns.iter().any(|it| {
         matches!(it.1, Fact::ShutDown(j, instance) if j == run.job && instance == run.instance)
             && it.0 + news <= run.started
     });
@@ -141,7 +149,8 @@ fn schedule_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let due = case.true_time(nominal).max(0).unsigned_abs().min(run.started);
     let mut known = case.configs_between(run.job, due, run.started).peekable();
     known.peek()?;
-    let fires = known.filter_map(schedule).any(|it| it.next_after(just_before) == Some(nominal));
+    let fires =
+        known.filter_map(|it| case.schedule(it)).any(|it| it.next_after(just_before) == Some(nominal));
     (!fires && !case.in_doubt(run.started))
         .then(|| format!("job {}: {nominal} is no fire of a schedule that stands", run.job))
 }
@@ -158,6 +167,27 @@ fn clock_is_off(case: &Case<'_>, run: &UserRun) -> Option<String> {
     })
 }
 
+/// A removed job ends on every instance that had it, unless user code there does not end.
+fn goes_on(case: &Case<'_>, news: Ms, found: &mut Vec<Violation>) {
+    for (number, job) in case.jobs.iter().enumerate() {
+        let removals = job.existence.iter().filter(|it| !it.1).map(|it| it.0);
+        // That somebody ends it is a disturbance, too.
+        for at in removals.filter(|at| case.is_undisturbed(at + 100, at + news)) {
+            let had_it = case.able(number, at + 100);
+            let registered = |process: &ProcessId| {
+                let joined = |it: &(Ms, Instance, &Event)| {
+                    it.0 <= at && it.1.process == *process && matches!(it.2, Event::Registered { .. })
+                };
+                job.events.iter().any(joined) && !case.is_busy(number, *process, at + news)
+            };
+            if let Some(process) = had_it.iter().find(|it| registered(it)) {
+                let what = format!("job {number} was removed and goes on in process {process}");
+                found.push(Violation { invariant: "obeys", at: at + news, what });
+            }
+        }
+    }
+}
+
 /// A removed job comes back only with a process that did not know it before.
 fn comes_back(case: &Case<'_>, found: &mut Vec<Violation>) {
     for (number, job) in case.jobs.iter().enumerate() {
@@ -169,7 +199,7 @@ fn comes_back(case: &Case<'_>, found: &mut Vec<Violation>) {
             }
             let Some(gone) = gone.take() else { continue };
             let mut fresh: BTreeMap<ProcessId, bool> = BTreeMap::new();
-            for (when, fact) in case.history.facts.iter().take_while(|it| it.0 <= at) {
+            for (when, fact) in case.turns.iter().take_while(|it| it.0 <= at) {
                 match fact {
                     Fact::Born(process, _) => drop(fresh.insert(*process, true)),
                     // What it sent may still be on its way.

@@ -26,7 +26,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
         }
         let slept = awake.get(&run.instance.process).map(Vec::as_slice).unwrap_or_default();
         let woke = slept.iter().find(|it| it.0 <= over && over <= it.1).map_or(over, |it| it.1);
-        let deadline = woke + AT_ONCE;
+        let deadline = woke + AT_ONCE + case.history.scenario.slack;
         let over_by_then =
             run.over().is_some_and(|at| at <= deadline) || deadline > case.history.scenario.ends_at;
         if !over_by_then && run.cancelled.is_none_or(|at| at > deadline) {

@@ -43,14 +43,14 @@ fn handed_on(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
 /// It makes up for a fire of a schedule that no longer stands. Who noted it may have died before he could say
 /// so.
 fn is_of_old_schedule(case: &Case<'_>, job: usize, run: &UserRun) -> bool {
-    let config = |it: &&(Ms, Fact)| matches!(it.1, Fact::Config(j, _) if j == job);
-    let mut changes = case.history.facts.iter().filter(config).skip(1);
+    let config = |it: &&&(Ms, Fact)| matches!(it.1, Fact::Config(j, _) if j == job);
+    let mut changes = case.turns.iter().filter(config).skip(1);
     changes.any(|it| it.0 <= run.started && run.started <= it.0 + 120_000)
 }
 
 fn may_be_gone(case: &Case<'_>, job: usize, instance: Instance, at: Ms) -> bool {
     let over = case.session_end(instance).is_some_and(|it| it.0 <= at);
-    let ended = case.history.facts.iter().take_while(|it| it.0 <= at).any(|it| match it.1 {
+    let ended = case.turns.iter().take_while(|it| it.0 <= at).any(|it| match it.1 {
         Fact::ShutDown(j, i) => (j, i) == (job, instance),
         Fact::Leaving(process) => process == instance.process,
         _ => false,
@@ -59,7 +59,7 @@ fn may_be_gone(case: &Case<'_>, job: usize, instance: Instance, at: Ms) -> bool 
 }
 
 fn asked<'a>(case: &'a Case<'_>, job: usize) -> impl Iterator<Item = (Ms, Instance)> + 'a {
-    case.history.facts.iter().flat_map(move |(at, fact)| match fact {
+    case.turns.iter().flat_map(move |(at, fact)| match fact {
         Fact::Triggered(j, instances) if *j == job => instances.iter().map(|it| (*at, *it)).collect(),
         _ => Vec::new(),
     })
@@ -88,8 +88,7 @@ fn count(case: &Case<'_>, job: usize, instance: Instance, found: &mut Vec<Violat
     }
     let lives = case.session_end(instance).is_none();
     let stopped = case
-        .history
-        .facts
+        .turns
         .iter()
         .any(|it| matches!(it.1, Fact::Stopped(i, j, _) if j == job && i.process == instance.process));
     // An answer that was lost on its way is not recorded.

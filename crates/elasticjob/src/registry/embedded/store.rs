@@ -16,8 +16,9 @@ pub(super) const FILE: &str = "registry.redb";
 
 const FORMAT: u64 = 1;
 
-/// Absolute path to data, creating transaction, version, and time of the last write: seconds, nanoseconds.
-const NODES: TableDefinition<'_, &str, (&str, u64, u32, i64, i32)> = TableDefinition::new("nodes");
+/// Absolute path to data, the transactions that made it and wrote it last, version, and time of the last write:
+/// seconds, nanoseconds.
+const NODES: TableDefinition<'_, &str, (&str, u64, u64, u32, i64, i32)> = TableDefinition::new("nodes");
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 
 /// The tree is in memory; the file is only ever read whole, and written at its leaves.
@@ -109,12 +110,12 @@ impl Store {
         let mut entries = Vec::new();
         for node in transaction.open_table(NODES)?.iter()? {
             let (path, value) = node?;
-            let (data, created, version, second, nanosecond) = value.value();
+            let (data, created, written, version, second, nanosecond) = value.value();
             match Timestamp::new(second, nanosecond) {
                 Ok(modified) => entries.push(Entry {
                     path: path.value().to_owned(),
                     data: data.to_owned(),
-                    stat: Stat { created, version, modified, ephemeral: false },
+                    stat: Stat { created, written, version, modified, ephemeral: false },
                 }),
                 Err(error) => {
                     let cause = format!("at `{}`: {error}", path.value());
@@ -152,8 +153,11 @@ impl Store {
                     Write::Put(Entry { path, data, stat }) => {
                         let (second, nanosecond) =
                             (stat.modified.as_second(), stat.modified.subsec_nanosecond());
-                        let value = (data.as_str(), stat.created, stat.version, second, nanosecond);
-                        nodes.insert(path.as_str(), value)?;
+                        let Stat { created, written, version, .. } = *stat;
+                        nodes.insert(
+                            path.as_str(),
+                            (data.as_str(), created, written, version, second, nanosecond),
+                        )?;
                     }
                     Write::Remove(path) => drop(nodes.remove(path.as_str())?),
                     Write::Ceiling(ceiling) => drop(numbers.insert("ceiling", ceiling)?),

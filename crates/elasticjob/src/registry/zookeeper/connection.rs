@@ -69,7 +69,10 @@ impl Connection {
                 let welcome = wire::read_welcome(packet).map_err(|_| not_zookeeper())?;
                 return Ok((connection, welcome, asked));
             }
-            connection.read().await?;
+            connection.read().await.map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => not_welcome(),
+                _ => error,
+            })?;
         }
     }
 
@@ -131,6 +134,12 @@ impl Connection {
 
 fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")
+}
+
+/// What a server does that has no majority, also if it lets others read.
+fn not_welcome() -> io::Error {
+    let why = "the server closed the connection instead of a welcome, as one without a majority does, or a read-only one";
+    io::Error::new(io::ErrorKind::UnexpectedEof, why)
 }
 
 fn not_zookeeper() -> io::Error {

@@ -514,6 +514,11 @@ impl Machine {
                 "ZooKeeper denies access to `{}`: the digest is missing, or not that of the namespace's creator",
                 self.namespace
             ))),
+            code::REQUIRES_AUTH => Err(Trouble::Denied(
+                "ZooKeeper serves only those who say who they are: give a digest with `digest-env` or `digest-file`; \
+                 an ensemble that takes nothing but SASL cannot be used"
+                    .into(),
+            )),
             code::OK | code::NO_NODE => {
                 self.probed = !self.pending.iter().any(|it| matches!(it.what, Waiting::Probe));
                 Ok(())

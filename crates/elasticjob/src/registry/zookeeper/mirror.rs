@@ -834,7 +834,8 @@ mod tests {
         fn write(&mut self, path: &str, data: &str, owner: i64) {
             self.zxid += 1;
             let (created, ephemeral) = (self.zxid, owner != 0);
-            let stat = Stat { created, version: 0, modified: jiff::Timestamp::UNIX_EPOCH, ephemeral };
+            let modified = jiff::Timestamp::UNIX_EPOCH;
+            let stat = Stat { created, written: created, version: 0, modified, ephemeral };
             self.nodes.insert(format!("/j{path}"), Node { data: data.into(), stat, owner });
         }
 

@@ -182,10 +182,7 @@ impl Transaction {
             (code::NO_NODE | code::NODE_EXISTS | code::BAD_VERSION | code::NOT_EMPTY, ..) => {
                 conflict(own_path(op))
             }
-            (code::NO_AUTH, ..) => Meaning::Refused(CommitError::Invalid(format!(
-                "ZooKeeper denies access to `{}`: the digest is missing or not that of the node's creator",
-                step_path(step)
-            ))),
+            (code::NO_AUTH, ..) => Meaning::Refused(CommitError::Denied { path: denying(step).to_owned() }),
             (code::INVALID_ACL, ..) => Meaning::Refused(CommitError::Invalid(
                 "ZooKeeper has no identity of ours to protect nodes with: check the digest".into(),
             )),
@@ -230,7 +227,7 @@ fn outcome(steps: &[Step], results: &[Done], context: Context) -> Vec<(String, L
         let ephemeral = matches!(mode, Mode::Ephemeral | Mode::EphemeralSequential);
         let created = u64::try_from(context.zxid).ok();
         let Some((modified, created)) = time.zip(created) else { return Left::Unread };
-        let stat = Stat { created, version: 0, modified, ephemeral };
+        let stat = Stat { created, written: created, version: 0, modified, ephemeral };
         Left::Node(Node { data: data.to_owned(), stat, owner: if ephemeral { context.session } else { 0 } })
     };
     let mut last: HashMap<&str, usize> = HashMap::new();
@@ -263,6 +260,16 @@ pub(super) fn step_path(step: &Step) -> &str {
         | Step::Create { path, .. }
         | Step::Set { path, .. }
         | Step::Delete { path } => path,
+    }
+}
+
+/// The node whose rights decide about a step: making and deleting are rights of the node above.
+fn denying(step: &Step) -> &str {
+    match step {
+        Step::Create { path, .. } | Step::Delete { path } => {
+            path.rsplit_once('/').map_or(path, |(parent, _)| parent)
+        }
+        Step::Check { path, .. } | Step::Set { path, .. } => path,
     }
 }
 
@@ -338,11 +345,11 @@ mod tests {
             Transaction::new("/n", "/j", vec![create("/a"), set, Op::Delete { path: "/b".into() }]);
         let (attempt, _) = sent(&mut transaction, &["/n", "/n/j"]);
         let context = Context { zxid: 9, session: 1, error: 0 };
-        let stat = Stat { created: 3, version: 3, modified: time, ephemeral: false };
+        let stat = Stat { created: 3, written: 6, version: 3, modified: time, ephemeral: false };
         let made = Done::Created { path: "/n/j/a".into(), stat: None };
         let results = [made.clone(), Done::Set { stat, owner: 0 }, Done::Nothing];
         let node = |data: &str, stat| Left::Node(Node { data: data.into(), stat, owner: 0 });
-        let created = Stat { created: 9, version: 0, modified: time, ephemeral: false };
+        let created = Stat { created: 9, written: 9, version: 0, modified: time, ephemeral: false };
         let nodes = [("/n/j/a", node("x", created)), ("/n/j/c", node("1", stat)), ("/n/j/b", Left::Gone)];
         let nodes = nodes.map(|(path, left)| (path.to_owned(), left));
         assert_eq!(transaction.read(&attempt, context, &results), Meaning::Done(nodes.to_vec()));

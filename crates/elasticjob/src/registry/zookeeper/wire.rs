@@ -48,6 +48,7 @@ pub(super) mod code {
     pub(in crate::registry::zookeeper) const SESSION_EXPIRED: i32 = -112;
     pub(in crate::registry::zookeeper) const INVALID_ACL: i32 = -114;
     pub(in crate::registry::zookeeper) const AUTH_FAILED: i32 = -115;
+    pub(in crate::registry::zookeeper) const REQUIRES_AUTH: i32 = -124;
     /// What stands for the steps of a transaction that were not reached.
     pub(in crate::registry::zookeeper) const RUNTIME_INCONSISTENCY: i32 = -2;
 }
@@ -73,6 +74,7 @@ pub(super) fn name(code: i32) -> String {
         -118 => "session moved",
         -119 => "server is read-only",
         -122 => "request timeout",
+        code::REQUIRES_AUTH => "authentication required",
         -125 => "quota exceeded",
         -127 => "throttled",
         _ => return format!("error {code}"),
@@ -433,7 +435,7 @@ pub(super) struct Node {
 
 pub(super) fn read_stat(reader: &mut Reader<'_>) -> Result<(Stat, i64), Malformed> {
     let created = reader.long()?;
-    let _modified_by = reader.long()?;
+    let written = reader.long()?;
     let _created_at = reader.long()?;
     let modified_ms = reader.long()?;
     let version = reader.int()?;
@@ -445,6 +447,7 @@ pub(super) fn read_stat(reader: &mut Reader<'_>) -> Result<(Stat, i64), Malforme
     let owner = if is_marker { 0 } else { owner };
     let stat = Stat {
         created: u64::try_from(created).map_err(|_| Malformed)?,
+        written: u64::try_from(written).map_err(|_| Malformed)?,
         version: version.cast_unsigned(),
         modified: Timestamp::from_millisecond(modified_ms).map_err(|_| Malformed)?,
         ephemeral: owner != 0,
@@ -543,7 +546,7 @@ mod tests {
     fn what_is_cut_short_or_nonsense_is_malformed_and_no_more() {
         let mut answer = Packet::bare();
         answer.int(15).bool(false).int(0).string("/a");
-        for value in [5, 5, 100, 200] {
+        for value in [5, 6, 100, 200] {
             answer.long(value);
         }
         answer.int(3).int(0).int(0).long(0).int(0).int(0).long(5).int(-1).bool(true).int(-1);
@@ -551,6 +554,7 @@ mod tests {
         let read = |bytes: &[u8]| read_multi(Reader::new(bytes));
         let stat = Stat {
             created: 5,
+            written: 6,
             version: 3,
             modified: Timestamp::from_millisecond(200).expect("a time"),
             ephemeral: false,

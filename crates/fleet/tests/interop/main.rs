@@ -1,0 +1,13 @@
+//! Fleets of Java and Rust processes: the same jobs, the same namespace, a real ZooKeeper. `cargo xtask interop`
+//! runs them; `docs/java-fleets.md` says what they show.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
+
+mod documents;
+mod failures;
+mod java;
+mod kinds;
+mod membership;
+mod operators;
+mod sharing;
+mod world;
