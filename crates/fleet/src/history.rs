@@ -251,6 +251,7 @@ impl<'a> Builder<'a> {
             base: timestamp(i64::try_from(began).unwrap_or_default()).unwrap_or(Timestamp::UNIX_EPOCH),
             clocks: vec![ClockSetup { offset: 0, drift_ppm: 0 }],
             jobs,
+            looks_at_clock: 10_000,
             session_timeout,
             focuses: true,
             // Two busy cores: what takes a millisecond may take many.
