@@ -206,13 +206,14 @@ fn lacking_ends(at: &Standpoint<'_>, fire: Option<Timestamp>) -> BTreeSet<u32> {
     let moving: BTreeSet<u32> = sharding::gap(at).items().collect();
     let moves = |item| at.view.necessary || at.view.processing || moving.contains(&item);
     let lacks = |(item, state): &(u32, &Item)| {
-        let later = fire.is_some_and(|fire| at.cursor(state).is_some_and(|it| it > fire));
+        // Its cursor may have moved on while it runs: a fire that passed meanwhile was skipped.
         let crashed = at.fails_over() && (at.view.crashed.contains(item) || state.failover.is_some());
-        if later || state.disabled {
-            return false;
-        }
         if state.running.is_some() || crashed {
             return true;
+        }
+        let later = fire.is_some_and(|fire| at.cursor(state).is_some_and(|it| it > fire));
+        if later || state.disabled {
+            return false;
         }
         let owner = state.owner.as_ref().map(|it| it.by.as_str());
         let Some(owner) = owner.filter(|it| available.contains(it)) else { return moves(*item) };

@@ -85,6 +85,7 @@ fn setups() -> Vec<JobSetup> {
             long_percent: 100_u64.checked_div(job.long_every).unwrap_or_default(),
             endless_percent: 0,
             deaf_percent: if job.deaf > 0 { 100 } else { 0 },
+            hooks: elasticjob_core::coord::Hooks::default(),
         }
     };
     jobs().into_iter().map(setup).collect()

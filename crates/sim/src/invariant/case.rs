@@ -18,7 +18,7 @@ use crate::scenario::{Deed, Ms};
 const RESHARDING: Ms = 12_000;
 
 /// A cron expression, and its zone.
-type Timing = (Option<String>, Option<String>);
+type Timing = (Option<String>, Option<String>, BTreeMap<String, String>);
 
 /// A history with its indexes.
 pub struct Case<'a> {
@@ -40,7 +40,7 @@ pub struct Case<'a> {
 #[derive(Default)]
 pub(super) struct JobCase<'a> {
     /// Configurations, each with the time from which it stood.
-    configs: Vec<(Ms, Option<&'a JobSpec>)>,
+    pub(super) configs: Vec<(Ms, Option<&'a JobSpec>)>,
     /// All runs, in the order of their beginnings.
     pub(super) runs: Vec<&'a UserRun>,
     /// What was recorded.
@@ -176,7 +176,7 @@ impl<'a> Case<'a> {
     /// When a job fires.
     pub(super) fn schedule(&self, spec: &JobSpec) -> Option<Timer> {
         let compile = || Plan::compile(spec.clone(), &Strategies::default(), &Zone::UTC).ok()?.schedule;
-        let key = (spec.cron.clone(), spec.time_zone.clone());
+        let key = (spec.cron.clone(), spec.time_zone.clone(), spec.props.clone());
         self.schedules.borrow_mut().entry(key).or_insert_with(compile).clone()
     }
 
