@@ -134,18 +134,28 @@ fn closes(at: &Standpoint<'_>, round: &Round) -> Option<Hooked> {
 
 /// What a claim says besides: this item is about to start.
 pub(super) fn register_start(at: &Standpoint<'_>, round: &Round, item: u32) -> Option<Op> {
-    opens(at, round).then(|| register(at, Phase::Started, item))
+    opens(at, round).then(|| register(at, Phase::Started, item, round.nominal))
 }
 
 /// What the end of a round says besides: this item has ended.
 pub(super) fn register_end(at: &Standpoint<'_>, round: &Round, item: u32) -> Option<Op> {
-    closes(at, round).map(|_| register(at, Phase::Completed, item))
+    closes(at, round).map(|Hooked(fire)| register(at, Phase::Completed, item, fire))
 }
 
-/// It says by whom, unlike Java's: what a dead instance registered is nobody's.
-fn register(at: &Standpoint<'_>, phase: Phase, item: u32) -> Op {
-    let node = phase.registration(item);
-    if registered(at, phase).contains_key(&item) { node.set(at.me) } else { node.create(at.me) }
+/// It says by whom and for which fire, unlike Java's: what a dead instance registered is nobody's, and who lets go
+/// those of a trigger does not let go those of a fire.
+fn register(at: &Standpoint<'_>, phase: Phase, item: u32, fire: Option<Timestamp>) -> Op {
+    let (node, text) = (phase.registration(item), spell(at.me, fire));
+    if registered(at, phase).contains_key(&item) { node.set(text) } else { node.create(text) }
+}
+
+fn spell(by: &str, fire: Option<Timestamp>) -> String {
+    fire.map_or_else(|| by.to_owned(), |fire| format!("{by} {}", fire.as_millisecond()))
+}
+
+/// By whom, and for which fire. Of Java's, neither is known.
+fn read(text: &str) -> (&str, Option<i64>) {
+    text.split_once(' ').map_or((text, None), |(by, fire)| (by, fire.parse().ok()))
 }
 
 fn registered<'a>(at: &Standpoint<'a>, phase: Phase) -> &'a BTreeMap<u32, String> {
@@ -155,8 +165,23 @@ fn registered<'a>(at: &Standpoint<'a>, phase: Phase) -> &'a BTreeMap<u32, String
     }
 }
 
-fn is_mine(at: &Standpoint<'_>, phase: Phase) -> bool {
-    registered(at, phase).values().any(|by| by == at.me)
+/// Something of ours is registered that this barrier waits for.
+fn is_mine(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier) -> bool {
+    let ours = |text: &String| read(text).0 == at.me && belongs(barrier, text);
+    registered(at, phase).values().any(ours)
+}
+
+/// Whether a registration is one of this round, or of one before.
+fn belongs(barrier: &Barrier, text: &str) -> bool {
+    match (read(text).1, barrier.fire) {
+        (Some(fire), Some(of_barrier)) => fire <= of_barrier.as_millisecond(),
+        (fire, of_barrier) => fire.is_none() && of_barrier.is_none(),
+    }
+}
+
+/// Java registers without saying what for, and waits for the removal of all.
+fn has_java(at: &Standpoint<'_>) -> bool {
+    at.view.instances.keys().any(|id| !keeps_cursors(id))
 }
 
 /// The hook of this fire, or of a later one, was called. A fire that lies in the future was written by a clock that
@@ -169,7 +194,7 @@ fn was_called(at: &Standpoint<'_>, phase: Phase, fire: Option<Timestamp>) -> boo
 
 /// Others called the hook: they say for which fire, or, if they are Java's, remove what we registered.
 fn is_let_go(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier) -> bool {
-    was_called(at, phase, barrier.fire) || !is_mine(at, phase)
+    was_called(at, phase, barrier.fire) || !is_mine(at, phase, barrier)
 }
 
 /// Whether the hook may be called now.
@@ -193,11 +218,17 @@ fn lacking_starts(at: &Standpoint<'_>, fire: Option<Timestamp>) -> BTreeSet<u32>
     let available = at.view.available();
     let lacks = |(item, state): &(u32, &Item)| {
         let Some(owner) = state.owner.as_ref().map(|it| it.by.as_str()) else { return false };
-        let asked = fire.is_none() && at.view.triggers.contains_key(owner);
+        let asked = fire.is_none() && will_answer(at, Phase::Started, owner);
         let comes = available.contains(&owner) && !state.disabled && !at.is_busy(*item);
         comes && (asked || !keeps_cursors(owner)) && !at.view.started.contains_key(item)
     };
     items(at).filter(lacks).map(|(item, _)| item).collect()
+}
+
+/// Whether the instance was asked to run, and will. One that waits with us answers later: it would wait for itself.
+fn will_answer(at: &Standpoint<'_>, phase: Phase, instance: &str) -> bool {
+    let waits = |text: &String| read(text).0 == instance;
+    at.view.triggers.contains_key(instance) && !registered(at, phase).values().any(waits)
 }
 
 /// Items of the round that have not ended.
@@ -217,12 +248,10 @@ fn lacking_ends(at: &Standpoint<'_>, fire: Option<Timestamp>) -> BTreeSet<u32> {
         }
         let owner = state.owner.as_ref().map(|it| it.by.as_str());
         let Some(owner) = owner.filter(|it| available.contains(it)) else { return moves(*item) };
-        if at.view.completed.contains_key(item) {
-            return false;
-        }
+        let ended = at.view.completed.contains_key(item);
         match fire {
-            None => at.view.triggers.contains_key(owner),
-            Some(_) if !keeps_cursors(owner) => true,
+            None => will_answer(at, Phase::Completed, owner) && !ended,
+            Some(_) if !keeps_cursors(owner) => !ended,
             // Who has not begun by the next fire begins for that one.
             Some(fire) => {
                 at.cursor(state).is_none_or(|it| it < fire) && at.passed.is_none_or(|it| it <= fire)
@@ -261,12 +290,15 @@ fn meet(at: &Standpoint<'_>, phase: Phase) -> Option<Move> {
 /// The hook was called: everybody may go on. Removing the parent is what wakes Java.
 fn let_go(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier, leave: Option<Op>) -> Vec<Op> {
     let all = registered(at, phase);
+    let java = has_java(at);
+    let of_round = |(_, text): &(&u32, &String)| java || belongs(barrier, text);
+    let gone: Vec<u32> = all.iter().filter(of_round).map(|(item, _)| *item).collect();
     let mut ops = vec![at.i_exist()];
-    ops.extend(all.keys().take(CHUNK).map(|item| phase.registration(*item).delete()));
-    if all.len() > CHUNK {
+    ops.extend(gone.iter().take(CHUNK).map(|item| phase.registration(*item).delete()));
+    if gone.len() > CHUNK {
         return ops; // The rest follows when this is done.
     }
-    ops.extend((!all.is_empty()).then(|| phase.parent().delete()));
+    ops.extend((!gone.is_empty() && gone.len() == all.len()).then(|| phase.parent().delete()));
     if let Some(fire) = barrier.fire.filter(|_| !was_called(at, phase, barrier.fire)) {
         let (node, fire) = (Node::Hooked(phase), crate::view::write_fire(Some(fire)));
         ops.push(match at.view.hooked.get(&phase) {
@@ -287,7 +319,7 @@ fn unexplained(at: &Standpoint<'_>, phase: Phase) -> Vec<Op> {
     let nobodys = |by: &str| {
         (by == at.me && !busy) || (at.leads() && keeps_cursors(by) && by != at.me && !at.view.is_alive(by))
     };
-    let found = registered(at, phase).iter().filter(|(_, by)| nobodys(by)).take(CHUNK);
+    let found = registered(at, phase).iter().filter(|(_, text)| nobodys(read(text).0)).take(CHUNK);
     found.map(|(item, _)| phase.registration(*item).delete()).collect()
 }
 
