@@ -15,7 +15,8 @@ use jiff::Timestamp;
 
 use super::run::{Awaits, Round};
 use super::{
-    CHUNK, CLOCK_TRUST, Coordinator, Effect, Hook, HookOrder, Move, Order, Run, Standpoint, sharding, since,
+    CHUNK, CLOCK_TRUST, Coordinator, Effect, Hook, HookOrder, Move, Order, Run, Slot, Standpoint, sharding,
+    since,
 };
 use crate::event::{Event, Source};
 use crate::node::{Latch, Node, Phase};
@@ -88,6 +89,13 @@ impl Phase {
         match self {
             Phase::Started => Latch::Started,
             Phase::Completed => Latch::Completed,
+        }
+    }
+
+    fn slot(self) -> Slot {
+        match self {
+            Phase::Started => Slot::Before,
+            Phase::Completed => Slot::After,
         }
     }
 
@@ -258,7 +266,11 @@ fn lacking_ends(at: &Standpoint<'_>, fire: Option<Timestamp>) -> BTreeSet<u32> {
             }
         }
     };
-    items(at).filter(lacks).map(|(item, _)| item).collect()
+    // What the configuration has no longer may still run.
+    let total = at.plan.spec.sharding_total_count;
+    let surplus = at.view.items.range(total..).filter(|(_, state)| state.running.is_some());
+    let surplus = surplus.map(|(item, _)| *item);
+    items(at).filter(lacks).map(|(item, _)| item).chain(surplus).collect()
 }
 
 pub(super) fn before(at: &Standpoint<'_>) -> Option<Move> {
@@ -371,7 +383,8 @@ impl Coordinator {
             Call::Made if !is_let_go(&at, phase, barrier) => return false,
             Call::Open if is_let_go(&at, phase, barrier) => None,
             Call::Made => None,
-            Call::Open if first && met => {
+            // If we are about to leave the line, another is first already.
+            Call::Open if first && met && self.is_free(phase.slot()) => {
                 let order = HookOrder { hook: phase.hook(), round: barrier.order.clone() };
                 self.barriers.slot(phase).as_mut().expect("it stands").call = Call::UnderWay;
                 out.push(Effect::Hook(order));

@@ -458,15 +458,31 @@ fn give_up(round: &Round, why: Skip) -> Step {
     Step { next: Some(next), tell: Some(round.skipped(why)), commit: None }
 }
 
+/// While hooks were waited for, the configuration may have lost items, or somebody their marks: those must not start.
+fn run_what_is_left(at: &Standpoint<'_>, round: &Round) -> Step {
+    let total = at.plan.spec.sharding_total_count;
+    let stands = |item: &u32| {
+        let marked = at.item(*item).is_some_and(|it| is_begun(at, round, it, true));
+        *item < total && (marked || !at.plan.spec.monitor_execution)
+    };
+    let (left, lost): (BTreeSet<u32>, BTreeSet<u32>) = round.items.iter().partition(|item| stands(item));
+    if left.is_empty() {
+        return give_up(round, Skip::Interrupted);
+    }
+    let told = Event::Skipped { nominal: round.nominal, items: lost.clone(), why: Skip::Interrupted };
+    let next = Run::Running { round: Round { items: left.clone(), ..round.clone() }, left };
+    Step { next: Some(next), tell: (!lost.is_empty()).then_some(told), commit: None }
+}
+
 /// An instance that must go does not wait for others. A hook of its own is told to stop, and comes back.
 fn await_hooks(at: &Standpoint<'_>, round: &Round, awaits: Awaits) -> Step {
     match awaits {
         Awaits::Own => Step::stay(),
-        Awaits::Nothing => Step::go(Run::Running { round: round.clone(), left: round.items.clone() }),
-        Awaits::Cluster if at.barriers.before.is_none() => Step::go(match at.hooks.each {
-            true => Run::Starting { round: round.clone(), awaits: Awaits::Own },
-            false => Run::Running { round: round.clone(), left: round.items.clone() },
-        }),
+        Awaits::Nothing => run_what_is_left(at, round),
+        Awaits::Cluster if at.barriers.before.is_none() && at.hooks.each => {
+            Step::go(Run::Starting { round: round.clone(), awaits: Awaits::Own })
+        }
+        Awaits::Cluster if at.barriers.before.is_none() => run_what_is_left(at, round),
         Awaits::Cluster if at.out_of_time && !at.barriers.is_calling() => give_up(round, Skip::Interrupted),
         Awaits::Cluster => Step::stay(),
     }
