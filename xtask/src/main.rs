@@ -15,7 +15,7 @@ const USAGE: &str = "usage: cargo xtask <command>
   test      everything: verify, all tests, examples, ten thousand simulated clusters, real ones, one with Java
   verify    formatting, lints, documentation, dependencies, tidiness; changes nothing
   fix       format, and apply what the lints suggest
-  chaos     hurt real processes: --seconds N --seed S --workers N | --judge LOG
+  chaos     hurt real processes: --seconds N --seed S --workers N --mutant NAME | --judge LOG
   sim       simulate clusters: --seeds N --first S | --reproduce SEED | --mutants | --report FILE
   interop   fleets of Java and Rust processes; needs a JDK 17 and Maven, or apt-get to install them
   hello     run examples/hello.yaml";
@@ -46,12 +46,12 @@ fn test() -> Result<()> {
     verify()?;
     cargo(&["test", "--workspace", "--all-features", "--all-targets", "--no-fail-fast"])?;
     cargo(&["test", "--workspace", "--all-features", "--doc"])?;
-    for example in ["failover", "dataflow", "hooks", "offsets"] {
-        cargo(&["run", "--quiet", "--package", "elasticjob", "--example", example])?;
+    for example in ["failover", "dataflow", "hooks", "offsets", "extend", "attribute"] {
+        cargo(&["run", "--quiet", "--package", "elasticjob", "--features", "macros", "--example", example])?;
     }
     interop()?;
     sim(&["--seeds", SEEDS])?;
-    chaos(&["--seconds", "110"])
+    chaos(&["--seconds", "120"])
 }
 
 /// Mostly they wait, for sessions to end and schedules to fire, so many may do so at a time.
@@ -88,6 +88,8 @@ fn fix() -> Result<()> {
 
 fn chaos(arguments: &[&str]) -> Result<()> {
     let of_fleet = ["--quiet", "--profile", "sim", "--package", "elasticjob-fleet"];
+    let mutants = arguments.contains(&"--mutant");
+    let of_fleet = [&of_fleet[..], if mutants { &["--features", "mutants"] } else { &[] }].concat();
     cargo(&[&["build"], &of_fleet[..], &["--bins"]].concat())?;
     cargo(&[&["run"], &of_fleet[..], &["--bin", "fleet-chaos", "--"], arguments].concat())
 }

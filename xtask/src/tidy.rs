@@ -14,6 +14,7 @@ const STRANGERS: &[(&str, &[&str])] = &[
     ("crates/core/src/tree.rs", &["coord", "view", "node", "spec"]),
     ("crates/core/src/node.rs", &["coord", "view", "spec"]),
     ("crates/elasticjob/src/executor", &["registry", "coord::Coordinator", "recorder"]),
+    ("crates/elasticjob/src/handler", &["registry", "driver", "coord::"]),
     ("crates/elasticjob/src/registry", &["coord::Coordinator", "driver", "executor", "worker"]),
     ("crates/elasticjob/src/job.rs", &["registry", "driver", "coord::"]),
     ("crates/cli/src", &["registry::", "elasticjob_core"]),

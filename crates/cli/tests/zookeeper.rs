@@ -5,7 +5,7 @@
 mod common;
 
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, mpsc};
 use std::time::{Duration, Instant};
 
 use elasticjob::registry::{self, Kind, Op};
@@ -23,15 +23,19 @@ struct Fleet {
     runtime: Runtime,
     worker: RunningWorker,
     url: String,
+    /// What came along with the triggers that shards ran for.
+    parameters: mpsc::Receiver<Option<Arc<str>>>,
 }
 
 impl Fleet {
     fn new(namespace: &str) -> Fleet {
         let url = SERVER.url(namespace, QUICK);
         let runtime = Runtime::new().unwrap();
-        let job = Job::simple("yearly", async |_: Shard| Ok(())).cron("0 0 0 1 1 ?").shards(2);
-        let worker = runtime.block_on(Worker::new(url.as_str()).job(job).start()).unwrap();
-        let fleet = Fleet { runtime, worker, url };
+        let (tell, parameters) = mpsc::channel();
+        let job = Job::blocking("yearly", move |shard: Shard| Ok(tell.send(shard.trigger_parameter)?));
+        let job = job.cron("0 0 0 1 1 ?").shards(2);
+        let worker = runtime.block_on(Worker::new(url.as_str()).job(job).status_port(0).start()).unwrap();
+        let fleet = Fleet { runtime, worker, url, parameters };
         fleet.until(&["jobs"], "OK");
         fleet
     }
@@ -67,7 +71,7 @@ fn a_working_fleet_is_seen_and_steered() {
     let fleet = Fleet::new("ops/steered");
     let mut records = fleet.worker.records();
     fleet.does(&["job", "disable", "yearly", "--shard", "1"]);
-    fleet.does(&["job", "trigger", "yearly"]);
+    fleet.does(&["job", "trigger", "yearly", "--param", "day=2026-11-14"]);
     let items = fleet.runtime.block_on(async {
         loop {
             if let Some(Recorded::Record(record)) = records.next().await
@@ -78,6 +82,12 @@ fn a_working_fleet_is_seen_and_steered() {
         }
     });
     assert_eq!(items, [0].into());
+    assert_eq!(fleet.parameters.recv_timeout(LONG).unwrap().as_deref(), Some("day=2026-11-14"));
+    let port = format!("http://{}", fleet.worker.status_address().unwrap());
+    let (told, asked) = (["explain", "yearly", "--events", port.as_str()], "shard 0: began at ");
+    fleet.until(&told, asked);
+    assert!(fleet.does(&told).contains("because somebody asked; "), "{}", fleet.does(&told));
+    assert!(!fleet.does(&["explain", "yearly"]).contains(asked), "the registry does not know");
     fleet.until(&["shards", "yearly", "--json"], r#""status": "DISABLED""#);
     assert!(fleet.does(&["job", "dump", "yearly"]).contains("/yearly/servers/ip1 | ENABLED\n"));
     fleet.does(&["job", "pause", "yearly"]);
@@ -207,6 +217,21 @@ fn cost(namespace: &str, arguments: &[&str]) -> (u64, usize) {
 }
 
 /// What a list costs depends on how many jobs there are, and not on how large they are.
+#[test]
+fn a_worker_that_may_not_write_says_so_and_ends() {
+    SERVER.cli(&["create /readable x", "setAcl /readable world:anyone:r"]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("jobs.yaml");
+    let jobs = "jobs:\n  yearly: { script: 'true', cron: 0 0 0 1 1 ?, shardingTotalCount: 1 }\n";
+    std::fs::write(&file, format!("registry: {}\n{jobs}", SERVER.url("readable", QUICK))).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
+    command.args(["run", &file.to_string_lossy()]).stdin(Stdio::null()).env("RUST_LOG", "off");
+    let (code, _, words) = common::ended(command);
+    let denied =
+        "job `yearly` cannot start: the registry denies access to `/readable`: connect as who made it";
+    assert!(code == 1 && words.lines().count() == 1 && words.contains(denied), "{code} {words}");
+}
+
 #[test]
 fn a_thousand_jobs_are_listed_with_a_few_requests_each() {
     fill("ops/many", 1000, 2, 1);

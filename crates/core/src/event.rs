@@ -53,11 +53,13 @@ pub enum Skip {
     NoItems,
     /// The instance had to stop while the hook before the round was waited for.
     Interrupted,
+    /// The job was ended on this instance, or removed, before it began.
+    ShutDown,
 }
 
 impl Skip {
     /// All of them.
-    pub const ALL: [Skip; 7] = [
+    pub const ALL: [Skip; 8] = [
         Skip::ItemDisabled,
         Skip::ServerDisabled,
         Skip::Overrun,
@@ -65,6 +67,7 @@ impl Skip {
         Skip::ClockOff,
         Skip::NoItems,
         Skip::Interrupted,
+        Skip::ShutDown,
     ];
     /// The names of all of them.
     pub const NAMES: &[&str] = &{
@@ -87,6 +90,7 @@ impl Skip {
             Skip::ClockOff => "clock-off",
             Skip::NoItems => "no-items",
             Skip::Interrupted => "interrupted",
+            Skip::ShutDown => "shut-down",
         }
     }
 }
@@ -101,6 +105,7 @@ impl fmt::Display for Skip {
             Skip::ClockOff => "the clock differs too much from the registry's",
             Skip::NoItems => "no item belongs to this instance",
             Skip::Interrupted => "the instance had to stop before it began",
+            Skip::ShutDown => "the job was ended on this instance before it began",
         })
     }
 }
@@ -191,6 +196,8 @@ pub enum StopReason {
     },
     /// The stored configuration cannot be used, and there is no earlier one that could.
     BadConfig(String),
+    /// The registry does not let this instance take part: which node is in the way, and the remedy.
+    Denied(String),
     /// Something in this process broke that must not: a strategy panicked, or this library did.
     Broken(String),
 }
@@ -208,6 +215,7 @@ impl fmt::Display for StopReason {
                 )
             }
             StopReason::BadConfig(error) => write!(f, "the stored configuration cannot be used: {error}"),
+            StopReason::Denied(error) => f.write_str(error),
             StopReason::Broken(panic) => write!(f, "broken: {panic}"),
         }
     }

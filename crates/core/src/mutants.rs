@@ -99,6 +99,12 @@ mutants! {
     WaitForOldClock,
     /// A leader that was shut down takes what it still runs for a dead one's.
     BuryMyself,
+    /// A fire that is skipped for an item without a cursor is not settled.
+    SkipUnsettled,
+    /// Whose turn is next is written into a job that was removed.
+    PassBatonBlindly,
+    /// What was granted starts, although the job was ended here meanwhile.
+    StartShutDown,
     /// A new assignment is waited for anew when what was given up ends after all.
     WaitAgain,
     /// A trigger that comes while a round begins counts as answered by it.

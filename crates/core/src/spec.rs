@@ -4,6 +4,7 @@
 
 pub mod instance;
 pub mod legacy;
+pub mod secret;
 pub mod yaml;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,9 @@ pub use instance::InstanceDoc;
 
 /// The largest number of items a job may have. Every item is a node in the registry, so a larger number is a slip of the hand.
 pub const SHARDS_MAX: u32 = 1_000_000;
+
+/// Who is told when an item fails, if it is more than Java can read in `jobErrorHandlerType`: a key of `props`.
+pub const ERROR_HANDLERS: &str = "elasticjob.error.handlers";
 
 /// Every setting of a job.
 ///
@@ -205,6 +209,26 @@ impl JobSpec {
         Ok(parameters)
     }
 
+    /// Refuses a secret in clear, unless it stood there `before`: Java can have it in no other way.
+    ///
+    /// ```
+    /// let mut spec = elasticjob_core::spec::JobSpec::new("nightly", 3);
+    /// spec.props.insert("email.password".into(), "${SMTP_PASSWORD}".into());
+    /// assert!(spec.check_secrets(None).is_ok());
+    /// spec.props.insert("email.password".into(), "hunter2".into());
+    /// assert!(spec.check_secrets(None).is_err() && spec.check_secrets(Some(&spec)).is_ok());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first property that holds a secret instead of naming its place, without the secret. See [`secret`].
+    pub fn check_secrets(&self, before: Option<&JobSpec>) -> Result<(), SpecError> {
+        let is_new = |key: &str, value: &str| {
+            before.and_then(|it| it.props.get(key)).is_none_or(|before| before != value)
+        };
+        secret::check(self.props.iter().filter(|(key, value)| is_new(key, value)))
+    }
+
     /// Says what a Java 3.0.5 peer or console would not read, or would read as something else.
     ///
     /// ```
@@ -387,6 +411,14 @@ pub enum SpecError {
         value: String,
         /// What is wrong, and the remedy.
         fault: String,
+    },
+    /// A property that must name the place of a secret does not. The value is not told.
+    #[error("props {key} {fault}")]
+    Secret {
+        /// The property.
+        key: String,
+        /// What is wrong, and the remedy.
+        fault: &'static str,
     },
     /// A document has a value of the wrong type.
     #[error("{field} `{value}` is {fault}")]

@@ -170,9 +170,12 @@ fn the_parameter_of_a_trigger_is_checked_before_anybody_is_asked() {
     let said = "the parameter has 4097 bytes, and a trigger of a job with 4 shard(s) takes 4096 at most: put what is long where the job can read it, and give its name";
     assert_eq!(refusal.to_string(), said);
     let mut many = Job::at_work();
-    many.edit(|it| it.sharding_total_count = 1024);
-    let refusal = act::trigger(&many.look(), None, &long[..513]).unwrap_err();
-    assert_eq!(refusal, Refusal::ParameterTooLong { size: 513, limit: 512, total: 1024 });
+    for (total, most) in [(190, 4096), (500, 1143), (1000, 221), (2000, 160), (3073, 0)] {
+        many.edit(|it| it.sharding_total_count = total);
+        assert!(act::trigger(&many.look(), None, &long[..most]).is_ok(), "{total}");
+        let refusal = act::trigger(&many.look(), None, &long[..=most]).unwrap_err();
+        assert_eq!(refusal, Refusal::ParameterTooLong { size: most + 1, limit: most, total });
+    }
 
     let asked = job.with([Node::Trigger(A.into()).create("day=1")]);
     assert!(act::trigger(&asked.look(), Some(A), "day=1").unwrap().ops.is_empty());
@@ -330,6 +333,36 @@ fn an_edit_keeps_what_others_wrote_and_says_what_it_will_cause() {
         config::update(&job.look(), &broken, &text, job.now, &Zone::UTC),
         Err(Refusal::Edited { .. })
     ));
+}
+
+#[test]
+fn a_strategy_that_only_some_may_know_is_pointed_out() {
+    let job = Job::at_work();
+    let read = config::stored(&job.look()).unwrap();
+    let told = |name: &str| {
+        let text = format!("{}jobShardingStrategyType: {name}\n", read.text);
+        config::update(&job.look(), &read, &text, job.now, &Zone::UTC).unwrap().done.consequences
+    };
+    assert_eq!(told("odevity"), [""; 0]);
+    assert_eq!(
+        told("by-rack"),
+        [
+            "instances that do not know the strategy `by-rack` refuse the change, and go on with what they have"
+        ]
+    );
+}
+
+#[test]
+fn a_handler_that_only_java_goes_by_is_pointed_out() {
+    let mut job = Job::at_work();
+    job.edit(|spec| drop(spec.props.insert("elasticjob.error.handlers".into(), "LOG,SLACK".into())));
+    let read = config::stored(&job.look()).unwrap();
+    let text = format!("{}jobErrorHandlerType: EMAIL\n", read.text);
+    let told = config::update(&job.look(), &read, &text, job.now, &Zone::UTC).unwrap().done.consequences;
+    assert_eq!(
+        told,
+        ["`jobErrorHandlerType` counts for Java peers only: `elasticjob.error.handlers` says who is told"]
+    );
 }
 
 #[test]
@@ -589,6 +622,27 @@ fn a_check_finds_what_is_stuck_and_leaves_the_healthy_alone() {
         &ahead,
         expect![[r#"
         Problem: shard 0 ran a fire of 2026-11-15 01:20:00 UTC, which is yet to come: a clock is wrong
+    "#]],
+    );
+}
+
+#[test]
+fn a_secret_in_clear_is_not_written_and_one_that_is_there_is_noted() {
+    let mut job = Job::at_work().settled(["01:10:00"; 4]).at("01:12:00");
+    let write = |job: &Job, from: &str, to: &str| {
+        let read = config::stored(&job.look()).unwrap();
+        config::update(&job.look(), &read, &read.text.replace(from, to), job.now, &Zone::UTC)
+    };
+    job.edit(|spec| drop(spec.props.insert("email.password".into(), "${SMTP}".into())));
+    let refusal = write(&job, "${SMTP}", "hunter2").unwrap_err().to_string();
+    assert!(refusal.contains("props email.password is a secret in clear"), "{refusal}");
+    // Java peers know no other way: what they wrote can stay when something else is changed.
+    job.edit(|spec| drop(spec.props.insert("email.password".into(), "hunter2".into())));
+    assert!(write(&job, "failover: false", "failover: true").is_ok());
+    check_health(
+        &job,
+        expect![[r#"
+        Note: props email.password is a secret in clear, which everybody who reads the registry could read: write ${NAME} for an environment variable of each host, or ${file:/path} for a file there
     "#]],
     );
 }

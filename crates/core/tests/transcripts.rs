@@ -660,7 +660,11 @@ fn an_eventful_life(hooks: Hooks, loss: Option<(usize, Loss)>) -> (Vec<String>, 
         at 00:00:40
         crash a
         finish all
-        trigger
+        trigger with day=1
+        finish all
+        start d
+        trigger with day=2
+        crash d
         finish all
         set shards=3
         at 00:00:50
@@ -710,6 +714,9 @@ fn whichever_answer_is_lost_hooks_are_called_as_if_none_were() {
 fn lose_every_answer(hooks: Hooks) {
     let (runs, tree, sent) = an_eventful_life(hooks, None);
     assert!(runs.len() > 25 && sent > 50, "{} runs in {sent} transactions", runs.len());
+    for why in ["(trigger) with {\"day=1\"}", "(failover) with {\"day=2\"}"] {
+        assert!(runs.iter().any(|it| it.ends_with(why)), "nothing is {why}: {runs:#?}");
+    }
     for number in 1..=sent {
         for loss in [Loss::Request, Loss::Reply] {
             let (runs_now, tree_now, _) = an_eventful_life(hooks, Some((number, loss)));

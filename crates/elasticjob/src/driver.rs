@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
-use elasticjob_core::event::{Event, StopReason};
+use elasticjob_core::event::{Event, Outcome, StopReason};
 use elasticjob_core::node::Node;
 use elasticjob_core::plan::Plan;
 use elasticjob_core::spec::JobSpec;
@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::executor::{Ended, Executor, MayBegin};
+use crate::handler::{Failure, Reporter};
 use crate::link::{Connection, Link};
 use crate::offsets::{NoOffsets, OffsetError, OffsetStore, RegistryOffsets};
 use crate::recorder::{Record, Recorder};
@@ -70,6 +71,7 @@ pub(crate) struct Driver {
     /// Set, when all jobs of the worker are to leave: how long running shards may go on.
     leave: watch::Receiver<Option<Duration>>,
     recorder: Recorder,
+    reporter: Reporter,
     status: watch::Sender<Status>,
     /// The id that we had last.
     me: Arc<str>,
@@ -88,6 +90,7 @@ pub(crate) struct Parts {
     pub(crate) clock_steps: watch::Receiver<u64>,
     pub(crate) leave: watch::Receiver<Option<Duration>>,
     pub(crate) recorder: Recorder,
+    pub(crate) reporter: Reporter,
     pub(crate) status: watch::Sender<Status>,
 }
 
@@ -123,6 +126,7 @@ impl Driver {
             clock_steps: parts.clock_steps,
             leave: parts.leave,
             recorder: parts.recorder,
+            reporter: parts.reporter,
             status: parts.status,
             me: "".into(),
         }
@@ -133,6 +137,7 @@ impl Driver {
     pub(crate) async fn run(self: Box<Self>) -> StopReason {
         let (job, root, link, status) =
             (self.job.clone(), self.root.clone(), self.link.clone(), self.status.clone());
+        let (mut reporter, clock) = (self.reporter.clone(), self.clock);
         let panic = match AssertUnwindSafe(self.work()).catch_unwind().await {
             Ok(reason) => return reason,
             Err(panic) => crate::executor::panic_text(panic.as_ref()),
@@ -141,6 +146,8 @@ impl Driver {
         if let Some(connection) = link.current() {
             clean_up(&connection, &root).await;
         }
+        let message = format!("broken: {panic}");
+        reporter.handle(None, &Failure::new(job, None, None, clock.now().wall, &message));
         let reason = StopReason::Broken(panic);
         status.send_modify(|it| it.phase = Phase::Stopped(reason.clone()));
         reason
@@ -276,6 +283,10 @@ impl Driver {
                 tracing::warn!(job = &*self.job, ?slot, "registry: {error}");
                 Verdict::Unknown
             }
+            // Who cannot take part at all says so; rights that are taken away later may come back.
+            Err(error @ CommitError::Denied { .. }) if self.status.borrow().phase == Phase::Starting => {
+                return Some(StopReason::Denied(error.to_string()));
+            }
             // It was not done. Trying again at once would not help.
             Err(
                 error @ (CommitError::TooLarge { .. } | CommitError::Denied { .. } | CommitError::Invalid(_)),
@@ -383,6 +394,11 @@ impl Driver {
         }));
     }
 
+    /// Hands a failure to the job's error handlers. It does not wait for them.
+    fn fail(&mut self, failure: &Failure) {
+        self.reporter.handle(self.coordinator.plan().map(|plan| &plan.spec), failure);
+    }
+
     fn record(&mut self, event: Event, now: Now) {
         if matches!(event, Event::Registered { .. } | Event::ConfigChanged) {
             let plan = self.coordinator.plan();
@@ -390,6 +406,13 @@ impl Driver {
             self.status.send_modify(|it| {
                 (it.phase, it.schedule, it.words) = (Phase::Registered, schedule, words);
             });
+        }
+        if let Event::ItemFinished { task_id, item, outcome: Outcome::Failed(message) } = &event {
+            self.fail(&Failure::new(self.job.clone(), Some(*item), Some(task_id), now.wall, message));
+        }
+        if let Event::HookFailed { task_id, hook, error } = &event {
+            let message = format!("{hook} failed: {error}");
+            self.fail(&Failure::new(self.job.clone(), None, Some(task_id), now.wall, &message));
         }
         if let Some(connection) = &self.connection {
             self.me = connection.id.clone();

@@ -7,6 +7,7 @@ use elasticjob_core::spec::SpecError;
 
 use crate::executor::TypeError;
 use crate::host::HostError;
+use crate::job::JobError;
 use crate::registry::RegistryError;
 
 /// Why a worker cannot do what it was asked to.
@@ -31,6 +32,48 @@ pub enum Error {
         job: String,
         /// What is wrong, and the remedy.
         error: TypeError,
+    },
+    /// An error handler cannot work with a job's properties.
+    #[error("job `{job}`: error handler {handler}: {error}")]
+    Handler {
+        /// The job.
+        job: String,
+        /// The handler.
+        handler: String,
+        /// What is wrong, and the remedy.
+        error: JobError,
+    },
+    /// A job type cannot work with a job's properties.
+    #[error("job `{job}`: {error}")]
+    Custom {
+        /// The job.
+        job: String,
+        /// What is wrong, and the remedy.
+        error: JobError,
+    },
+    /// A job names an error handler or a type that is not registered here.
+    #[error(
+        "job `{job}`: {what} `{name}` is unknown here; known: {known}; register your own with the worker"
+    )]
+    Unknown {
+        /// The job.
+        job: String,
+        /// What it names.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A name is blank, or stands for something already.
+    #[error(
+        "{what} `{name}` cannot be registered: the name is blank, has a comma, or is taken; choose another"
+    )]
+    NameTaken {
+        /// What was to be registered.
+        what: &'static str,
+        /// The name.
+        name: String,
     },
     /// A job cannot start.
     #[error("job `{job}` cannot start: {reason}")]

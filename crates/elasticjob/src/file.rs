@@ -26,7 +26,8 @@
 //! ```
 //!
 //! In every value `${VAR}` stands for an environment variable and `${VAR:default}` for one that need not be set; `$${` is
-//! written for the characters `${`. Variables are filled in after the YAML has been read, so whatever they hold, it is one value.
+//! written for the characters `${`. Properties that hold secrets are the exception: there each worker finds the value of `${VAR}`
+//! for itself, and no default is allowed. Variables are filled in after the YAML has been read, so whatever they hold, it is one value.
 //!
 //! Anchors, aliases and `<<` work within the file; top-level keys that start with `x-` are passed over, as a place for anchors.
 
@@ -155,6 +156,8 @@ pub struct FileJob {
     pub spec: JobSpec,
     /// What the job does.
     pub work: FileWork,
+    /// The name of its type, if it is [`FileWork::Typed`].
+    pub job_type: Option<String>,
     /// The line of the file that has the job's name.
     pub line: usize,
 }
@@ -166,13 +169,14 @@ pub struct FileJob {
 ///
 /// let text = "
 /// jobs:
-///   ours: { script: [echo, hello] }
+///   list: { script: [echo, hello] }
 ///   java: { elasticJobType: SCRIPT, props: { script.command.line: date } }
 ///   ping: { http: https://example.com/ping }
 ///   code: {}
+///   ours: { elasticJobType: SQL, props: { sql.statement: VACUUM } }
 /// ";
 /// let work: Vec<FileWork> = JobsFile::parse(text, |_| None)?.jobs.iter().map(|job| job.work).collect();
-/// assert_eq!(work, [FileWork::Script, FileWork::Script, FileWork::Http, FileWork::Code]);
+/// assert_eq!(work, [FileWork::Script, FileWork::Script, FileWork::Http, FileWork::Code, FileWork::Typed]);
 /// # Ok::<(), elasticjob::file::FileError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +188,8 @@ pub enum FileWork {
     Script,
     /// Requests to the address in the property `http.uri`.
     Http,
+    /// What a type of job does that the program adds: see [`FileJob::job_type`].
+    Typed,
 }
 
 impl JobsFile {

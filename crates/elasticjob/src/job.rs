@@ -5,6 +5,7 @@ pub(crate) mod http;
 mod listener;
 mod policies;
 pub(crate) mod script;
+pub(crate) mod typed;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +24,7 @@ pub use dataflow::{DataflowJob, EachJob, PartlyFailed, Processed};
 pub(crate) use listener::Listeners;
 pub use listener::{Listener, OnceListener, Round};
 pub use policies::CatchUp;
+pub use typed::JobType;
 
 /// Why a shard failed. Any error converts into it, and so does a text: `Err("no rows".into())`.
 pub type JobError = Box<dyn std::error::Error + Send + Sync + 'static>;
@@ -188,6 +190,9 @@ pub(crate) enum Work {
     Dataflow(Arc<dyn Flow>),
     Script,
     Http,
+    /// Of a type that the program adds; the worker finds it by its name.
+    Named(String),
+    Typed(Arc<dyn typed::Runner>),
 }
 
 /// How many shards of a job one worker works on at a time.
@@ -349,6 +354,24 @@ impl Job {
     /// `SINGLE_SHARDING_BALANCE`, or the name of [your own](crate::Worker::strategy).
     pub fn strategy(mut self, name: impl Into<String>) -> Job {
         self.spec.job_sharding_strategy_type = Some(name.into());
+        self
+    }
+
+    /// Who is told when a shard fails: `LOG` (the default), `EMAIL`, `DINGTALK`, `WECHAT`, `SLACK`, `WEBHOOK`,
+    /// `THROW`, `IGNORE`, or the names of [your own](crate::Worker::error_handler). See `docs/error-handlers.md` for
+    /// their properties.
+    ///
+    /// ```
+    /// use elasticjob::{Job, Shard};
+    ///
+    /// let job = Job::simple("settle", async |_: Shard| Ok(()))
+    ///     .error_handlers(["LOG", "SLACK"])
+    ///     .prop("elasticjob.slack.webhook", "https://hooks.slack.com/services/${SLACK_HOOK}");
+    /// # drop(job);
+    /// ```
+    pub fn error_handlers<T: AsRef<str>>(mut self, names: impl IntoIterator<Item = T>) -> Job {
+        let names: Vec<T> = names.into_iter().collect();
+        crate::handler::choose(&mut self.spec, &names);
         self
     }
 

@@ -28,7 +28,9 @@ mod driver;
 mod error;
 pub mod events;
 mod executor;
+mod extensions;
 pub mod file;
+mod handler;
 pub mod host;
 mod job;
 mod link;
@@ -47,11 +49,15 @@ mod worker;
 pub use elasticjob_core::event::{Event, Hook, Outcome, Skip, Source, StopReason};
 pub use elasticjob_core::spec::{JobSpec, SpecError};
 pub use elasticjob_core::strategy::Strategy;
+#[cfg(feature = "macros")]
+pub use elasticjob_macros::job;
 pub use error::Error;
 pub use executor::TypeError;
+pub use extensions::Extensions;
+pub use handler::{ErrorHandler, Failure, FailureKind, HandlerCounts, Report, Thrown};
 pub use job::{
-    CatchUp, DataflowJob, EachJob, Job, JobError, Listener, OnceListener, PartlyFailed, Pool, Processed,
-    Round, Shard, SimpleJob,
+    CatchUp, DataflowJob, EachJob, Job, JobError, JobType, Listener, OnceListener, PartlyFailed, Pool,
+    Processed, Round, Shard, SimpleJob,
 };
 pub use listen::ListenAt;
 pub use offsets::OffsetError;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// How long a conversation may take, at most.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// So many conversations at once, at most.
-const CONVERSATIONS: usize = 16;
+const CONVERSATIONS: usize = 64;
 
 /// Where to listen: a port of this machine only, or an address with a port.
 ///

@@ -143,6 +143,16 @@ impl Metrics {
         change(self.lock().series.entry(series).or_insert_with(|| Value::zero(metric)));
     }
 
+    /// A call of an error handler.
+    pub(crate) fn reported(&self, told: bool) {
+        self.add(Metric::Reports, None, &[if told { "told" } else { "failed" }], 1.0);
+    }
+
+    /// Failures that no error handler could tell.
+    pub(crate) fn untold(&self, count: u64) {
+        self.add(Metric::Untold, None, &[], as_number(count));
+    }
+
     /// Records that a slow reader has lost.
     pub(crate) fn dropped(&self, count: u64) {
         self.add(Metric::RecordsDropped, None, &[], as_number(count));

@@ -84,6 +84,11 @@ impl Opened {
         }
     }
 
+    /// The numbers, if anybody counts.
+    pub(crate) fn metrics(&self) -> Option<Metrics> {
+        self.metrics.clone()
+    }
+
     /// A job of the worker.
     pub(crate) fn know(&self, job: &Arc<str>) {
         if let Some(metrics) = &self.metrics {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use elasticjob_core::event::{Event, Outcome};
+use elasticjob_core::event::Event;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 
@@ -127,13 +127,10 @@ impl Recorder {
     }
 }
 
+/// Items that fail are not here: error handlers decide who is told of them.
 fn log(record: &Record) {
     let job = &*record.job;
     match &record.event {
-        Event::ItemFinished { task_id, item, outcome: Outcome::Failed(error) } => {
-            tracing::error!(job, item, task_id, "item failed: {error}");
-        }
-        Event::HookFailed { task_id, hook, error } => tracing::error!(job, task_id, "{hook} failed: {error}"),
         Event::ConfigRefused { error } => tracing::error!(job, "configuration refused: {error}"),
         Event::Stopped { reason } => tracing::info!(job, "stopped: {reason}"),
         Event::Suspended | Event::Distrusted => tracing::warn!(job, event = ?record.event, "registry lost"),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -18,8 +19,9 @@ use crate::link::Link;
 use crate::listen::{self, PATIENCE};
 use crate::metrics::Metrics;
 
-/// No head of a request is longer.
+/// No head of a request is longer, or takes longer: who connects and says nothing must not keep others waiting.
 const HEAD_MAX: usize = 8 << 10;
+const HEAD_PATIENCE: Duration = Duration::from_secs(2);
 /// No answer that we read is longer.
 const ANSWER_MAX: u64 = 64 << 20;
 
@@ -132,7 +134,8 @@ impl Pages {
 }
 
 async fn converse(mut stream: TcpStream, pages: Pages) -> io::Result<()> {
-    let head = head(&mut stream).await?;
+    let head =
+        timeout(HEAD_PATIENCE, head(&mut stream)).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))?;
     let mut words = head.lines().next().unwrap_or_default().split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let page = match method {

@@ -9,13 +9,15 @@ use async_trait::async_trait;
 use elasticjob_core::coord::{HookOrder, Order, OrderItem};
 use elasticjob_core::event::{Hook, Outcome, Source};
 use elasticjob_core::plan::Plan;
-use elasticjob_core::strategy::Strategies;
+use elasticjob_core::strategy::{Strategies, Strategy};
 use elasticjob_cron::Zone;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::executor::{self, Ended, Executor, MayBegin};
+use crate::extensions::Extensions;
+use crate::handler::{self, Failure};
 use crate::job::{Job, Shard};
 use crate::offsets::{Offset, OffsetError, OffsetStore};
 use crate::worker::Worker;
@@ -146,6 +148,73 @@ async fn call(executor: &mut Executor, hook: Hook, order: &Order) {
     if let Ended::Hook { error: Some(error), .. } = executor.next().await {
         tracing::error!("{hook} failed: {error}");
     }
+}
+
+/// Whether a strategy of your own keeps the rules: the same question has one answer, and every item goes to exactly
+/// one instance. It is asked about clusters of up to six instances and twenty items.
+///
+/// ```
+/// use elasticjob::{Strategy, testing};
+///
+/// struct Forgetful;
+///
+/// impl Strategy for Forgetful {
+///     fn assign(&self, instances: &[&str], _job: &str, _total: u32) -> Vec<Vec<u32>> {
+///         vec![vec![0]; instances.len()]
+///     }
+/// }
+/// let fault = testing::check_strategy(&Forgetful).unwrap_err();
+/// assert_eq!(fault, "1 instance, 2 items: item 1 goes to nobody");
+/// ```
+///
+/// # Errors
+///
+/// The first cluster for which it does not, and what it does.
+pub fn check_strategy(strategy: &dyn Strategy) -> Result<(), String> {
+    for (count, total) in (1..=6_u32).flat_map(|count| (1..=20_u32).map(move |total| (count, total))) {
+        let ids: Vec<String> = (1..=count).rev().map(|n| format!("10.0.0.{n}@-@1")).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let plural = |count: u32| if count == 1 { "" } else { "s" };
+        let fault = |what: String| {
+            Err(format!("{count} instance{}, {total} item{}: {what}", plural(count), plural(total)))
+        };
+        let answer = strategy.assign(&ids, "job", total);
+        if answer != strategy.assign(&ids, "job", total) {
+            return fault("two answers to one question".to_owned());
+        }
+        let mut given = BTreeMap::<u32, u32>::new();
+        answer.iter().take(ids.len()).flatten().for_each(|item| *given.entry(*item).or_default() += 1);
+        for item in 0..total {
+            match given.get(&item) {
+                Some(1) => {}
+                None => return fault(format!("item {item} goes to nobody")),
+                Some(times) => return fault(format!("item {item} goes to {times} instances")),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Has all error handlers of a job tell a failure that did not happen, now and once, to see that they can: a mail
+/// that arrives is worth more than settings that look right. The handlers are those of `extensions`.
+///
+/// ```
+/// use elasticjob::{Extensions, Job, Report, Shard, testing};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), elasticjob::Error> {
+/// let ours = Extensions::new().error_handler("pager", async |report: Report| {
+///     assert_eq!(&*report.first().message, "only a test");
+///     Err("nobody is on call".into())
+/// });
+/// let job = Job::simple("settle", async |_: Shard| Ok(())).error_handlers(["pager"]);
+/// let error = testing::tell(&ours, &job, "only a test").await.unwrap_err();
+/// assert_eq!(error.to_string(), "job `settle`: error handler pager: nobody is on call");
+/// # Ok(()) }
+/// ```
+pub async fn tell(extensions: &Extensions, job: &Job, message: &str) -> Result<(), Error> {
+    handler::check(&job.spec, &extensions.handlers)?;
+    let failure = Failure::new(job.name().into(), Some(0), None, Timestamp::now(), message);
+    handler::tell_once(&job.spec, &extensions.handlers, failure).await
 }
 
 /// Lets a worker's clock begin at `start` and follow tokio's, which a test can pause and move: a job that runs

@@ -9,7 +9,7 @@ use crate::executor;
 use crate::file::{FileWork, JobsFile};
 use crate::job::{self, Job, SCRIPT_CLASS, Work};
 use crate::worker::Worker;
-use elasticjob_core::spec::JobSpec;
+use elasticjob_core::spec::{ERROR_HANDLERS, JobSpec};
 
 /// What is left of a file until its jobs have code.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +34,10 @@ pub(crate) fn read(path: &Path) -> Result<Worker, Error> {
         match job.work {
             FileWork::Http => worker.jobs.push(Job::from_spec(job.spec, job::http::CLASS, Work::Http)),
             FileWork::Script => worker.jobs.push(Job::from_spec(job.spec, SCRIPT_CLASS, Work::Script)),
+            FileWork::Typed => {
+                let name = job.job_type.unwrap_or_default();
+                worker.jobs.push(Job::from_spec(job.spec, &name, Work::Named(name.clone())));
+            }
             FileWork::Code => unbound.specs.push(job.spec),
         }
     }
@@ -50,7 +54,7 @@ pub(crate) fn bind(mut worker: Worker, job: Job) -> Result<Worker, Error> {
     };
     let mut spec = unbound.specs.swap_remove(at);
     // What the code says of its own type holds unless the file says otherwise.
-    for (key, value) in job.spec.props {
+    for (key, value) in job.spec.props.into_iter().filter(|(key, _)| key != ERROR_HANDLERS) {
         spec.props.entry(key).or_insert(value);
     }
     let listeners = job.listeners;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use elasticjob_core::coord::{Coordinator, Local};
 use elasticjob_core::event::StopReason;
 use elasticjob_core::plan::Plan;
-use elasticjob_core::strategy::{Strategies, Strategy};
+use elasticjob_core::strategy::Strategy;
 use elasticjob_cron::Zone;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -20,8 +20,11 @@ use crate::driver::{Driver, Parts, Phase, Status};
 use crate::error::Error;
 use crate::events::{EventFile, EventLog};
 use crate::executor::Executor;
+use crate::extensions::Extensions;
+use crate::handler::desk::Desk;
+use crate::handler::{self, ErrorHandler, HandlerCounts, Reporter, Thrown};
 use crate::host::{self, Preference};
-use crate::job::Job;
+use crate::job::{Job, JobType, Work};
 use crate::link::{self, Link};
 use crate::listen::ListenAt;
 use crate::metrics::Metrics;
@@ -105,7 +108,7 @@ impl<R: Registry + 'static> From<Arc<R>> for RegistryAt {
 pub struct Worker {
     pub(crate) registry: RegistryAt,
     pub(crate) jobs: Vec<Job>,
-    pub(crate) strategies: Strategies,
+    pub(crate) extensions: Extensions,
     pub(crate) host: Preference,
     pub(crate) grace: Duration,
     pub(crate) cancel_grace: Duration,
@@ -120,7 +123,7 @@ impl Worker {
         Worker {
             registry: registry.into(),
             jobs: Vec::new(),
-            strategies: Strategies::default(),
+            extensions: Extensions::new(),
             host: Preference::default(),
             grace: GRACE,
             cancel_grace: CANCEL_GRACE,
@@ -158,7 +161,25 @@ impl Worker {
 
     /// A strategy of your own, by the name that [`Job::strategy`] uses.
     pub fn strategy(mut self, name: &str, strategy: impl Strategy + 'static) -> Worker {
-        self.strategies = self.strategies.with(name, strategy);
+        self.extensions = self.extensions.strategy(name, strategy);
+        self
+    }
+
+    /// An error handler of your own, by the name that [`Job::error_handlers`] uses.
+    pub fn error_handler(mut self, name: &str, handler: impl ErrorHandler) -> Worker {
+        self.extensions = self.extensions.error_handler(name, handler);
+        self
+    }
+
+    /// A type of job of your own, by the name that [`Job::typed`] uses.
+    pub fn job_type(mut self, name: &str, job_type: impl JobType) -> Worker {
+        self.extensions = self.extensions.job_type(name, job_type);
+        self
+    }
+
+    /// All that you add, at once, in place of what was added before.
+    pub fn extensions(mut self, extensions: Extensions) -> Worker {
+        self.extensions = extensions;
         self
     }
 
@@ -240,7 +261,7 @@ impl Worker {
     pub async fn start(mut self) -> Result<RunningWorker, Error> {
         crate::unbound::check(&self)?;
         let zone = Zone::system();
-        check_jobs(&self.jobs, &self.strategies, &zone)?;
+        check_jobs(&mut self.jobs, &self.extensions, &zone)?;
         let registry = match &self.registry {
             RegistryAt::Url(url) => registry::open(url)?,
             RegistryAt::Open(registry) => registry.clone(),
@@ -266,16 +287,35 @@ impl Worker {
     }
 }
 
-fn check_jobs(jobs: &[Job], strategies: &Strategies, zone: &Zone) -> Result<(), Error> {
+/// Finds what the jobs name, and says what cannot be.
+fn check_jobs(jobs: &mut [Job], extensions: &Extensions, zone: &Zone) -> Result<(), Error> {
+    extensions.check()?;
     let mut names = std::collections::BTreeSet::new();
     for job in jobs {
+        find_type(job, extensions)?;
         let name = || job.name().to_owned();
-        Plan::compile(job.spec.clone(), strategies, zone)
-            .map_err(|error| Error::Spec { job: name(), error })?;
-        if !names.insert(job.name()) {
+        let wrong = |error| Error::Spec { job: name(), error };
+        Plan::compile(job.spec.clone(), &extensions.strategies, zone).map_err(wrong)?;
+        job.spec.check_secrets(None).map_err(wrong)?;
+        handler::check(&job.spec, &extensions.handlers)?;
+        if !names.insert(name()) {
             return Err(Error::DuplicateJob { job: name() });
         }
     }
+    Ok(())
+}
+
+fn find_type(job: &mut Job, extensions: &Extensions) -> Result<(), Error> {
+    let Work::Named(name) = &job.work else { return Ok(()) };
+    let job_name = || job.spec.job_name.clone();
+    let found = extensions.types.find(name).cloned().ok_or_else(|| Error::Unknown {
+        job: job_name(),
+        what: "job type",
+        name: name.clone(),
+        known: extensions.type_names(),
+    })?;
+    found.check(&job.spec.props).map_err(|error| Error::Custom { job: job_name(), error })?;
+    job.work = Work::Typed(found);
     Ok(())
 }
 
@@ -322,6 +362,7 @@ pub struct RunningWorker {
     drivers: JoinSet<StopReason>,
     shared: Shared,
     opened: Opened,
+    desk: Desk,
     grace: Duration,
     cancel_grace: Duration,
     background: Vec<AbortOnDropHandle<()>>,
@@ -357,6 +398,7 @@ impl RunningWorker {
             leave: watch::Sender::new(None),
             drivers: JoinSet::new(),
             shared: Shared { link, clock, clock_steps },
+            desk: Desk::open(opened.metrics()),
             opened,
             grace: worker.grace,
             cancel_grace: worker.cancel_grace,
@@ -370,16 +412,18 @@ impl RunningWorker {
         let (status, status_reader) = watch::channel(Status::default());
         let Shared { link, clock, clock_steps } = self.shared.clone();
         let hooks = job.listeners.hooks();
+        let reporter = Reporter::new(job.spec.clone(), worker.extensions.handlers.clone(), self.desk.inbox());
         let local = Local { spec: job.spec, class: job.class, zone: zone.clone(), hooks };
         let driver = Driver::new(Parts {
             job: name.clone(),
-            coordinator: Coordinator::new(local, worker.strategies.clone(), clock.now()),
+            coordinator: Coordinator::new(local, worker.extensions.strategies.clone(), clock.now()),
             executor: Executor::new(name.clone(), job.work, job.listeners, self.cancel_grace),
             clock,
             link,
             clock_steps,
             leave: self.leave.subscribe(),
             recorder: self.opened.recorder.clone(),
+            reporter,
             status,
         });
         self.drivers.spawn(Box::new(driver).run());
@@ -446,6 +490,16 @@ impl RunningWorker {
         self.opened.standing().problems()
     }
 
+    /// The failures of jobs whose error handler is `THROW`, from now on.
+    pub fn thrown(&self) -> Thrown {
+        self.desk.thrown()
+    }
+
+    /// How error handling went so far.
+    pub fn handler_counts(&self) -> HandlerCounts {
+        self.desk.counts()
+    }
+
     /// Asks every instance of the job to run its shards now. One that is at work does so when it is done.
     pub async fn trigger(&self, job: &str) -> Result<(), Error> {
         self.trigger_with(job, "").await
@@ -462,7 +516,8 @@ impl RunningWorker {
         Ok(())
     }
 
-    /// Stops firing, lets running shards end, cancels those that do not in time, and leaves the registry clean.
+    /// Stops firing, lets running shards end, cancels those that do not in time, tells what error handlers have not
+    /// told yet, and leaves the registry clean.
     pub async fn shutdown(mut self) {
         self.opened.standing().leave();
         self.leave.send_replace(Some(self.grace));
@@ -478,6 +533,7 @@ impl RunningWorker {
         if let Some(connection) = connection {
             connection.session.close().await;
         }
+        self.desk.close().await;
         self.opened.close().await;
     }
 

@@ -692,7 +692,7 @@ fn crons_and_zones() {
             3 |     cron: every day
               |           ^^^^^^^^^
 
-            JobsFile { registry: None, worker: Settings { preferred_interface: None, preferred_ip: None, shutdown_grace: None, status_port: None, dump_port: None, event_file: None }, jobs: [FileJob { spec: JobSpec { job_name: "a", cron: Some(""), time_zone: None, sharding_total_count: 1, sharding_item_parameters: "", job_parameter: "", monitor_execution: true, failover: false, misfire: true, max_time_diff_seconds: -1, reconcile_interval_minutes: 10, job_sharding_strategy_type: None, job_executor_thread_pool_size_provider_type: None, job_error_handler_type: None, job_listener_types: [], job_extra_configurations: None, description: "", props: {}, disabled: false, overwrite: false, label: None, static_sharding: false, unknown: {}, pool_key: ThreadPoolSizeProvider }, work: Code, line: 2 }] }
+            JobsFile { registry: None, worker: Settings { preferred_interface: None, preferred_ip: None, shutdown_grace: None, status_port: None, dump_port: None, event_file: None }, jobs: [FileJob { spec: JobSpec { job_name: "a", cron: Some(""), time_zone: None, sharding_total_count: 1, sharding_item_parameters: "", job_parameter: "", monitor_execution: true, failover: false, misfire: true, max_time_diff_seconds: -1, reconcile_interval_minutes: 10, job_sharding_strategy_type: None, job_executor_thread_pool_size_provider_type: None, job_error_handler_type: None, job_listener_types: [], job_extra_configurations: None, description: "", props: {}, disabled: false, overwrite: false, label: None, static_sharding: false, unknown: {}, pool_key: ThreadPoolSizeProvider }, work: Code, job_type: None, line: 2 }] }
 
             line 3, column 5: jobs.a.cron has no value: write one, or remove the key
               |
@@ -743,7 +743,6 @@ fn kinds_of_jobs() {
             "jobs: {a: {script: {a: b}}}",
             "jobs: {a: {elastic-job-type: dataflow}}",
             "jobs: {a: {type: simple}}",
-            "jobs: {a: {type: spark}}",
             "jobs: {a: {type: script}}",
             "jobs: {a: {type: script, props: {script.command.line: ''}}}",
             "jobs: {a: {script: }}",
@@ -831,11 +830,6 @@ fn kinds_of_jobs() {
               |
             1 | jobs: {a: {type: simple}}
               |                  ^^^^^^
-
-            line 1, column 18: jobs.a.type `spark` is no type of job: known are SCRIPT and HTTP; without the key, the job is code bound to its name
-              |
-            1 | jobs: {a: {type: spark}}
-              |                  ^^^^^
 
             line 1, column 12: jobs.a.type is SCRIPT, but there is no command line: add `script: /path/to/script`
               |

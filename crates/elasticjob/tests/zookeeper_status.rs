@@ -64,6 +64,28 @@ async fn until_gone(id: &str) {
     session.close().await;
 }
 
+/// Who asks whether the process is well wants an answer while it waits for the registry.
+#[tokio::test]
+async fn a_worker_that_waits_for_its_registry_is_well_and_not_ready() {
+    let proxy = Proxy::start(SERVER.port()).await;
+    proxy.set(Weather::Cut);
+    let port = elasticjob_testkit::free_ports(1)[0];
+    let at = SocketAddr::from(([127, 0, 0, 1], port));
+    let job = Job::simple("yearly", async |_: Shard| Ok(())).cron("0 0 0 1 1 ?");
+    let worker = Worker::new(proxy.url("waits", QUICK)).job(job).status_port(port);
+    let start = tokio::spawn(worker.start());
+    while TcpStream::connect(at).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    assert!(get(at, "/healthz").await.starts_with("HTTP/1.1 200 "));
+    let answer = get(at, "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with("it starts, or leaves\n"), "{answer}");
+    proxy.set(Weather::Fair);
+    let worker = timeout(LONG, start).await.expect("it starts").unwrap().unwrap();
+    assert!(get(at, "/readyz").await.ends_with("\r\n\r\nready\n"));
+    worker.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_worker_is_ready_while_its_session_stands_and_never_else() {
     let proxy = Proxy::start(SERVER.port()).await;

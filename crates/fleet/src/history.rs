@@ -314,6 +314,7 @@ fn event_of(record: &Record) -> Event {
                 Reason::Removed => StopReason::Removed,
                 Reason::Conflict => StopReason::Conflict { theirs: said, ours: String::new() },
                 Reason::BadConfig => StopReason::BadConfig(said),
+                Reason::Denied => StopReason::Denied(said),
                 Reason::Broken => StopReason::Broken(said),
             },
         },

@@ -42,7 +42,7 @@ pub struct FleetJob {
     pub pool: usize,
     /// How long an item takes, in milliseconds; half of that more for odd items.
     pub work: u64,
-    /// Every so manieth run takes that long times ten; 0 is never.
+    /// Every so manieth run takes five times as long; 0 is never.
     pub long_every: u64,
     /// How long a run goes on after it was told to stop, in milliseconds.
     pub deaf: u64,
@@ -245,7 +245,7 @@ impl Reported {
     fn takes(&self, shard: &Shard, number: u64) -> Duration {
         let usual = self.job.work + if shard.item % 2 == 1 { self.job.work / 2 } else { 0 };
         let long = self.job.long_every > 0 && number.is_multiple_of(self.job.long_every);
-        Duration::from_millis(if long { usual * 10 } else { usual })
+        Duration::from_millis(if long { usual * 5 } else { usual })
     }
 
     /// Whether it was left to work for its time.

@@ -269,6 +269,8 @@ pub enum Skipped {
     ClockOff,
     /// See [`Skip::NoItems`].
     NoItems,
+    /// See [`Skip::ShutDown`].
+    ShutDown,
     /// See [`Skip::Interrupted`].
     Interrupted,
 }
@@ -346,6 +348,8 @@ pub enum Reason {
     Conflict,
     /// See [`StopReason::BadConfig`].
     BadConfig,
+    /// See [`StopReason::Denied`].
+    Denied,
     /// See [`StopReason::Broken`].
     Broken,
 }
@@ -445,6 +449,7 @@ impl From<Skip> for Skipped {
             Skip::ClockOff => Skipped::ClockOff,
             Skip::NoItems => Skipped::NoItems,
             Skip::Interrupted => Skipped::Interrupted,
+            Skip::ShutDown => Skipped::ShutDown,
         }
     }
 }
@@ -459,6 +464,7 @@ impl From<Skipped> for Skip {
             Skipped::ClockOff => Skip::ClockOff,
             Skipped::NoItems => Skip::NoItems,
             Skipped::Interrupted => Skip::Interrupted,
+            Skipped::ShutDown => Skip::ShutDown,
         }
     }
 }
@@ -510,6 +516,7 @@ impl From<Event> for Record {
                     StopReason::Removed => Reason::Removed,
                     StopReason::Conflict { .. } => Reason::Conflict,
                     StopReason::BadConfig(_) => Reason::BadConfig,
+                    StopReason::Denied(_) => Reason::Denied,
                     StopReason::Broken(_) => Reason::Broken,
                 };
                 Record::Stopped { reason, said }

@@ -158,6 +158,23 @@ fn a_zombie_that_starts_something_is_seen() {
 }
 
 #[test]
+fn what_runs_on_without_being_told_to_stop_is_seen() {
+    let at = BEGAN + 60_010;
+    let run = format!("b-1-{}", BEGAN + 60_000);
+    let lost = |lines: &mut Vec<Line>| {
+        lines.retain(|it| it.process != "b" || it.at <= at + 10);
+        lines.push(closed(at + 100, "b"));
+        lines.push(line(at + 4_000, "b", What::End { run: run.clone(), outcome: Ended::Succeeded }));
+    };
+    assert!(found(lost).contains(&"stops"));
+    let told = found(|lines| {
+        lost(lines);
+        lines.push(line(at + 50, "b", What::Told { run: run.clone() }));
+    });
+    assert!(!told.contains(&"stops"), "{told:?}");
+}
+
+#[test]
 fn what_an_operator_forbade_must_not_run() {
     let disabled = found(|lines| {
         let off = Fact::Item { job: "plain".to_owned(), item: 0, enabled: false };

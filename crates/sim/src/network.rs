@@ -74,6 +74,11 @@ impl World {
             return self.after(wait, Event::Reset(conn));
         }
         if let Request::Connect(session) = request {
+            // A healthy network does not bring up what was held back for somebody who has hung up.
+            let hung_up = self.processes[self.conns[conn].process].conn != Some(conn);
+            if hung_up && self.now > self.scenario.healed_at {
+                return;
+            }
             return self.attach(conn, sent, session);
         }
         let Some(session) = self.conns[conn].session.filter(|it| self.registry.sessions.contains_key(it))

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::free_ports;
+use crate::{free_ports, install_packages};
 
 const JAR: &str = "/usr/share/java/zookeeper.jar";
 /// With a logger, so that a server that does not start says why, and with what Debian's manifest forgets.
@@ -330,18 +330,7 @@ fn install() {
         if Path::new(JAR).exists() && has_java {
             return;
         }
-        for arguments in [&["update"][..], &["install", "-y", "zookeeper", "default-jre-headless"]] {
-            let mut run = Command::new("apt-get");
-            run.args(arguments)
-                .env("DEBIAN_FRONTEND", "noninteractive")
-                .stdout(Stdio::null())
-                .stderr(Stdio::null());
-            let done = run.status().is_ok_and(|it| it.success());
-            assert!(
-                done,
-                "ZooKeeper is missing and apt-get could not install it: install `zookeeper` and a JRE"
-            );
-        }
+        install_packages(&["zookeeper", "default-jre-headless"]);
     });
 }
 

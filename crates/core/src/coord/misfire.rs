@@ -91,6 +91,10 @@ fn rewrite_cursor(item: u32, state: &Item) -> Option<Op> {
 /// What is skipped does not run later.
 fn settle_cursor(at: &Standpoint<'_>, item: u32, state: &Item, fire: Timestamp) -> Option<Op> {
     let open = at.cursor(state).is_none_or(|settled| settled < fire);
-    let cursor = state.cursor.filter(|_| open)?;
-    Some(Node::Cursor(item).set_at(cursor.version, write_fire(Some(fire))))
+    let (node, text) = (Node::Cursor(item), write_fire(Some(fire)));
+    match state.cursor.filter(|_| open) {
+        Some(cursor) => Some(node.set_at(cursor.version, text)),
+        // It was not monitored until now, and has not run since.
+        None => (state.cursor.is_none() && !on(Mutant::SkipUnsettled)).then(|| node.create(text)),
+    }
 }

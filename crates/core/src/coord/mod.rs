@@ -46,7 +46,7 @@ pub use terms::{
 
 /// Items that one transaction deals with. More are done in several, so that none grows beyond what a
 /// registry takes.
-const CHUNK: usize = 1000;
+pub(crate) const CHUNK: usize = 1000;
 
 /// How long a leader waits for running items that must move, before it moves the others without them.
 const PATIENCE: Duration = Duration::from_secs(10);

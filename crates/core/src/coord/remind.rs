@@ -5,6 +5,8 @@
 //! either caused is removed with it, and nobody asks again. So whoever notices asks in the leader's stead: the
 //! node is the same, whoever makes it.
 
+use std::collections::BTreeSet;
+
 use super::{Move, Standpoint};
 use crate::node::Node;
 use crate::tree::Zxid;
@@ -47,10 +49,11 @@ pub(super) fn remind(at: &Standpoint<'_>) -> Option<Move> {
         return None;
     }
     let total = at.plan.spec.sharding_total_count;
-    let owners =
-        || view.items.range(..total).filter_map(|(_, state)| Some(state.owner.as_ref()?.by.as_str()));
-    let left_out = view.available().len() <= total as usize && !owners().any(|owner| owner == at.me);
-    let misdirected = owners().any(|owner| !view.is_alive(owner));
+    let owners = view.items.range(..total).filter_map(|(_, state)| Some(state.owner.as_ref()?.by.as_str()));
+    let owners: BTreeSet<&str> = owners.collect();
+    let members = view.available();
+    let left_out = members.len() <= total as usize && members.iter().any(|it| !owners.contains(it));
+    let misdirected = owners.iter().any(|it| !view.is_alive(it));
     (left_out || misdirected).then(|| vec![at.i_exist(), Node::Necessary.create("")].into())
 }
 

@@ -235,7 +235,9 @@ fn replay(at: &Standpoint<'_>) -> Option<Run> {
 
 fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> Step {
     let pending = at.view.necessary || at.view.processing;
-    if pending && !at.leaving && !at.view.available().is_empty() {
+    // A trigger that comes before anything was handed out for the first time is for what will be.
+    let coming = pending || (source == Source::Trigger && is_asked(at) && !is_handed_out(at));
+    if coming && !at.leaving && !at.view.available().is_empty() {
         return Step::stay();
     }
     if !at.leaving && owns_unseen(at) && !on(Mutant::TrustNarrowMirror) {
@@ -264,6 +266,12 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
 /// in our place.
 fn is_asked(at: &Standpoint<'_>) -> bool {
     at.view.triggers.contains_key(at.me) || on(Mutant::RememberTrigger)
+}
+
+/// Whether any item has an owner.
+fn is_handed_out(at: &Standpoint<'_>) -> bool {
+    let mut known = at.view.items.range(..at.plan.spec.sharding_total_count);
+    known.any(|(_, state)| state.owner.is_some())
 }
 
 /// Whether something is ours that the mirror does not follow yet, so that nobody can say if it may run.
@@ -318,9 +326,12 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
     let unasked = round.source == Source::Trigger && asked.is_none() && !is_asked(at);
     let moves = at.view.necessary && round.source != Source::Failover;
     let in_doubt = moves || unasked || at.leaving || !at.is_registered();
-    let tell = overtaken(at, round);
+    let tell = overtaken(at, round, asked.is_some());
     if items.is_empty() || (in_doubt && !items.iter().any(begun)) {
         return Step { tell, ..turn_back(at, round) };
+    }
+    if !at.is_registered() && !on(Mutant::StartShutDown) {
+        return give_up(at, round);
     }
     if items != round.items {
         let next = Run::Beginning { round: Round { items, ..round.clone() }, asked };
@@ -342,8 +353,12 @@ fn begin(at: &Standpoint<'_>, round: &Round, asked: Option<Asked>) -> Step {
 }
 
 /// Items that were claimed, and their fire or trigger settled with it, just as the configuration lost them.
-fn overtaken(at: &Standpoint<'_>, round: &Round) -> Option<Event> {
-    let claimed = |item: &u32| at.item(*item).is_some_and(|it| is_begun(at, round, it, true));
+fn overtaken(at: &Standpoint<'_>, round: &Round, asked: bool) -> Option<Event> {
+    let claimed = |item: &u32| match at.item(*item) {
+        Some(state) => is_begun(at, round, state, asked),
+        // What bears no mark is not waited for when it is taken away.
+        None => asked && !at.plan.spec.monitor_execution,
+    };
     let lost = |item: &u32| *item >= at.plan.spec.sharding_total_count && claimed(item);
     let items: BTreeSet<u32> = round.items.iter().copied().filter(lost).collect();
     let tell = !items.is_empty() && !on(Mutant::OvertakeSilently);
@@ -368,6 +383,14 @@ fn turn_back(at: &Standpoint<'_>, round: &Round) -> Step {
         }
         _ => Step::go(Run::Idle),
     }
+}
+
+/// The job was ended here while the answer to our claim was on its way: what was granted does not start.
+fn give_up(at: &Standpoint<'_>, round: &Round) -> Step {
+    let told = Event::Skipped { nominal: round.nominal, items: round.items.clone(), why: Skip::ShutDown };
+    let step = complete(at, round, false);
+    let next = step.next.or_else(|| Some(Run::Completing { round: round.clone(), ran: false }));
+    Step { commit: step.commit.map(|it| it.telling(told)), next, tell: None }
 }
 
 /// One transaction that makes these items ours to run, whatever their number: it is refused if we are gone,
@@ -442,7 +465,7 @@ fn start(at: &Standpoint<'_>, round: &Round, time: Option<(Asked, Timestamp)>) -
     let limit = i64::from(at.plan.spec.max_time_diff_seconds);
     let off = time.map_or(0, |(asked, answer)| off_by(answer, asked.sent, at.now.wall));
     if limit >= 0 && off > limit * 1000 && !on(Mutant::IgnoreClockGuard) {
-        return give_up(round, Skip::ClockOff);
+        return skip_claimed(round, Skip::ClockOff);
     }
     let (round, own) = (round.clone(), at.hooks.each);
     Step::go(match guarantee::opens(at, &round) {
@@ -453,13 +476,16 @@ fn start(at: &Standpoint<'_>, round: &Round, time: Option<(Asked, Timestamp)>) -
 }
 
 /// What was claimed does not run after all.
-fn give_up(round: &Round, why: Skip) -> Step {
+fn skip_claimed(round: &Round, why: Skip) -> Step {
     let next = Run::Completing { round: round.clone(), ran: false };
     Step { next: Some(next), tell: Some(round.skipped(why)), commit: None }
 }
 
 /// While hooks were waited for, the configuration may have lost items, or somebody their marks: those must not start.
 fn run_what_is_left(at: &Standpoint<'_>, round: &Round) -> Step {
+    if !at.is_registered() && !on(Mutant::StartShutDown) {
+        return give_up(at, round);
+    }
     let total = at.plan.spec.sharding_total_count;
     let stands = |item: &u32| {
         let marked = at.item(*item).is_some_and(|it| is_begun(at, round, it, true));
@@ -467,7 +493,7 @@ fn run_what_is_left(at: &Standpoint<'_>, round: &Round) -> Step {
     };
     let (left, lost): (BTreeSet<u32>, BTreeSet<u32>) = round.items.iter().partition(|item| stands(item));
     if left.is_empty() {
-        return give_up(round, Skip::Interrupted);
+        return skip_claimed(round, Skip::Interrupted);
     }
     let told = Event::Skipped { nominal: round.nominal, items: lost.clone(), why: Skip::Interrupted };
     let next = Run::Running { round: Round { items: left.clone(), ..round.clone() }, left };
@@ -483,7 +509,9 @@ fn await_hooks(at: &Standpoint<'_>, round: &Round, awaits: Awaits) -> Step {
             Step::go(Run::Starting { round: round.clone(), awaits: Awaits::Own })
         }
         Awaits::Cluster if at.barriers.before.is_none() => run_what_is_left(at, round),
-        Awaits::Cluster if at.out_of_time && !at.barriers.is_calling() => give_up(round, Skip::Interrupted),
+        Awaits::Cluster if at.out_of_time && !at.barriers.is_calling() => {
+            skip_claimed(round, Skip::Interrupted)
+        }
         Awaits::Cluster => Step::stay(),
     }
 }
@@ -529,11 +557,14 @@ fn pass_baton(at: &Standpoint<'_>, round: &Round) -> Vec<Op> {
     hosts.dedup();
     let here = hosts.iter().position(|ip| *ip == ip_of(at.me));
     let Some(next) = here.map(|here| hosts[(here + 1) % hosts.len()]) else { return Vec::new() };
-    match at.view.baton.as_deref() {
-        Some(holder) if holder == next => Vec::new(),
-        Some(_) => vec![Node::Baton.delete(), Node::Baton.create_ephemeral(next)],
-        None => vec![Node::Baton.create_ephemeral(next)],
-    }
+    // Whoever creates a node in a job that was removed meanwhile brings it back to life.
+    let exists = (!on(Mutant::PassBatonBlindly)).then(|| at.i_exist());
+    let take = match at.view.baton.as_deref() {
+        Some(holder) if holder == next => return Vec::new(),
+        Some(_) => Some(Node::Baton.delete()),
+        None => None,
+    };
+    exists.into_iter().chain(take).chain([Node::Baton.create_ephemeral(next)]).collect()
 }
 
 impl Run {

@@ -94,6 +94,9 @@ impl Doctor<'_> {
                         format!("elasticjob job edit {name}"),
                     );
                 }
+                if let Err(error) = spec.check_secrets(None) {
+                    self.say(Level::Note, error.to_string(), format!("elasticjob job edit {name}"));
+                }
                 if let Some(paused) = Paused::of(&spec) {
                     self.say(
                         Level::Note,

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use super::words::{diff, near, time};
 use super::{Act, JobTree, Refusal, schedule_of};
 use crate::node::Node;
-use crate::spec::JobSpec;
+use crate::spec::{ERROR_HANDLERS, JobSpec};
+use crate::strategy::Strategies;
 use crate::view::{DISABLED, ENABLED};
 
 /// Since when and by whom the job is paused: a key of `props`.
@@ -82,6 +83,7 @@ pub fn update(
     }
     let before = JobSpec::from_yaml(&current.text).ok();
     refuse_new_keys(before.as_ref(), &spec)?;
+    spec.check_secrets(before.as_ref()).map_err(Refusal::NewConfig)?;
     Ok(replace(&current, before.as_ref(), &spec, now, zone))
 }
 
@@ -145,6 +147,19 @@ fn consequences(before: Option<&JobSpec>, spec: &JobSpec, now: Timestamp, zone: 
     }
     if differs(|it| it.sharding_total_count.to_string()) {
         told.push("the shards are handed out anew when those that move are at rest".to_owned());
+    }
+    if differs(|it| format!("{:?}", it.job_error_handler_type)) && spec.props.contains_key(ERROR_HANDLERS) {
+        told.push(format!(
+            "`jobErrorHandlerType` counts for Java peers only: `{ERROR_HANDLERS}` says who is told"
+        ));
+    }
+    if let Some(name) = spec.job_sharding_strategy_type.as_deref()
+        && differs(|it| format!("{:?}", it.job_sharding_strategy_type))
+        && Strategies::default().find(Some(name)).is_none()
+    {
+        told.push(format!(
+            "instances that do not know the strategy `{name}` refuse the change, and go on with what they have"
+        ));
     }
     if before.is_some_and(|it| it.monitor_execution && !spec.monitor_execution) {
         told.push(

@@ -19,6 +19,7 @@ use crate::spec::JobSpec;
 use crate::timer::Timer;
 use crate::view::DISABLED;
 use records::Records;
+use told::told_unscheduled;
 
 /// A fire may begin that late, after a pause, a reconnect or a change of owner.
 const LATE_START: SignedDuration = SignedDuration::from_secs(60);
@@ -98,7 +99,7 @@ pub struct Question<'a> {
 /// If the job's settings cannot be read.
 pub fn explain(tree: &JobTree, question: &Question<'_>) -> Result<Explanation, Refusal> {
     let spec = tree.spec()?;
-    let Some(schedule) = tree.schedule(question.zone) else { return Ok(unscheduled(tree, &spec)) };
+    let Some(schedule) = tree.schedule(question.zone) else { return Ok(unscheduled(tree, &spec, question)) };
     let instant = question.at.min(question.now);
     let asked = instant.checked_add(SignedDuration::from_nanos(1)).unwrap_or(instant);
     let case = Case { tree, spec: &spec, schedule: &schedule, question, all: shards(tree) };
@@ -109,7 +110,7 @@ pub fn explain(tree: &JobTree, question: &Question<'_>) -> Result<Explanation, R
     })
 }
 
-fn unscheduled(tree: &JobTree, spec: &JobSpec) -> Explanation {
+fn unscheduled(tree: &JobTree, spec: &JobSpec, question: &Question<'_>) -> Explanation {
     let answer = match spec.cron {
         Some(_) => "its schedule cannot be read, so it never fires",
         None if spec.props.contains_key(crate::policy::DELAY) => {
@@ -120,7 +121,10 @@ fn unscheduled(tree: &JobTree, spec: &JobSpec) -> Explanation {
     let asked = tree.view.triggers.keys().map(|id| format!("{id} is asked to run, and has not begun"));
     Explanation {
         answer: answer.to_owned(),
-        known: asked.collect(),
+        known: told_unscheduled(question.past, question.at, |at| time(at, question.zone))
+            .into_iter()
+            .chain(asked)
+            .collect(),
         remedies: vec![format!("elasticjob job trigger {}", tree.name)],
         ..Explanation::default()
     }

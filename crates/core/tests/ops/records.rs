@@ -245,6 +245,24 @@ fn a_process_that_had_to_begin_a_new_session_is_the_same_process() {
 }
 
 #[test]
+fn a_run_that_no_fire_explains_was_asked_for() {
+    let records = [
+        round(A, "01:05:00", Source::Trigger, None, &[0], 0),
+        scheduled(A, "01:10:00", FIRE, &[0, 1, 2, 3]),
+        round(A, "01:11:00", Source::Trigger, None, &[2], 0),
+        item_ended(A, "01:11:00", "01:11:05", 2, Outcome::Succeeded),
+        round(A, "01:11:50", Source::Trigger, None, &[0], 0),
+    ];
+    let known = settled().explain("01:11:30", &records).known;
+    let asked: Vec<&String> = known.iter().filter(|it| it.contains("somebody asked")).collect();
+    let said = "shard 2: began at 2026-11-15 01:11:00 UTC on 10.0.0.1@-@1.a.1 because somebody asked; succeeded at 2026-11-15 01:11:05 UTC";
+    assert_eq!(asked, [said]);
+    let mut unscheduled = settled();
+    unscheduled.edit(|it| it.cron = None);
+    assert_eq!(unscheduled.explain("01:11:30", &records).known, [said]);
+}
+
+#[test]
 fn records_of_other_fires_change_nothing() {
     let records = [scheduled(A, "01:00:00", "01:00:00", &[0]), past(A, "01:20:00", Event::Elected)];
     let (with, without) = (settled().explain(FIRE, &records), settled().explain(FIRE, &[]));

@@ -119,6 +119,7 @@ fn stop(reason: &StopReason) -> Vec<(&'static str, Value)> {
             vec![("reason", json!("conflict")), ("theirs", json!(theirs)), ("ours", json!(ours))]
         }
         StopReason::BadConfig(error) => vec![("reason", json!("bad-config")), ("error", json!(error))],
+        StopReason::Denied(error) => vec![("reason", json!("denied")), ("error", json!(error))],
         StopReason::Broken(error) => vec![("reason", json!("broken")), ("error", json!(error))],
     }
 }
@@ -204,6 +205,7 @@ fn stopped(fields: &Fields<'_>) -> Result<StopReason, LineError> {
         "removed" => StopReason::Removed,
         "conflict" => StopReason::Conflict { theirs: fields.text("theirs")?, ours: fields.text("ours")? },
         "bad-config" => StopReason::BadConfig(fields.text("error")?),
+        "denied" => StopReason::Denied(fields.text("error")?),
         "broken" => StopReason::Broken(fields.text("error")?),
         _ => return Err(LineError::Field("reason")),
     })
@@ -290,6 +292,7 @@ mod tests {
             StopReason::Removed,
             StopReason::Conflict { theirs: "a".into(), ours: "b".into() },
             StopReason::BadConfig("no".into()),
+            StopReason::Denied("no".into()),
             StopReason::Broken("no".into()),
         ];
         all.extend(stops.map(|reason| Event::Stopped { reason }));
@@ -342,6 +345,7 @@ mod tests {
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"clock-off"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"no-items"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"interrupted"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"shut-down"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"hook-failed","taskId":"t","hook":"before","error":"no"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"hook-failed","taskId":"t","hook":"after","error":"no"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"hook-failed","taskId":"t","hook":"once-before","error":"no"}
@@ -351,6 +355,7 @@ mod tests {
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"removed"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"conflict","theirs":"a","ours":"b"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"bad-config","error":"no"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"denied","error":"no"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"broken","error":"no"}"#]].assert_eq(&lines.join("\n"));
     }
 

@@ -52,11 +52,11 @@ struct Settings {
 
 /// The part of it that a client is made for.
 #[derive(Clone, PartialEq, Eq)]
-struct ClientSettings {
-    connect: Option<Duration>,
-    read: Option<Duration>,
-    redirects: u32,
-    ca: Option<PathBuf>,
+pub(crate) struct ClientSettings {
+    pub(crate) connect: Option<Duration>,
+    pub(crate) read: Option<Duration>,
+    pub(crate) redirects: u32,
+    pub(crate) ca: Option<PathBuf>,
 }
 
 impl Settings {
@@ -151,7 +151,7 @@ pub(super) fn check(props: Props<'_>) -> Result<(), TypeError> {
 
 /// What goes wrong with a request.
 #[derive(Debug, thiserror::Error)]
-enum HttpError {
+pub(crate) enum HttpError {
     #[error("cannot read the certificates of {}: {error}", path.display())]
     Ca { path: PathBuf, error: String },
     #[error("this host has no certificates to trust: install its ca-certificates, or name a file in {CA}")]
@@ -217,7 +217,7 @@ impl HttpError {
 
 /// The requests of one job.
 #[derive(Default)]
-pub(super) struct Http {
+pub(crate) struct Http {
     /// Reading the host's certificates takes a while: the client stays until its settings change.
     client: Mutex<Option<(ClientSettings, Client)>>,
 }
@@ -232,7 +232,8 @@ impl Http {
     }
 
     async fn request(&self, shard: &Shard, settings: &Settings) -> Result<(), HttpError> {
-        let client = self.client(settings).await?;
+        // Plain requests go without certificates; if they are redirected to TLS, they need them, too.
+        let client = self.client(&settings.client, settings.uri.scheme() == "https").await?;
         let mut pause = PAUSE;
         for attempts in 1.. {
             let attempt = tokio::time::timeout(settings.limit, send(&client, shard, settings));
@@ -255,19 +256,21 @@ impl Http {
         Ok(())
     }
 
-    async fn client(&self, settings: &Settings) -> Result<Client, HttpError> {
+    pub(crate) async fn client(
+        &self,
+        settings: &ClientSettings,
+        needs_roots: bool,
+    ) -> Result<Client, HttpError> {
         let mut kept = self.client.lock().await;
         if let Some((made_for, client)) = &*kept
-            && *made_for == settings.client
+            && made_for == settings
         {
             return Ok(client.clone());
         }
-        let wanted = settings.client.clone();
-        // Plain requests go without certificates; if they are redirected to TLS, they need them, too.
-        let needs_roots = settings.uri.scheme() == "https";
+        let wanted = settings.clone();
         let built = tokio::task::spawn_blocking(move || build(&wanted, needs_roots)).await;
         let client = built.map_err(|error| HttpError::Client(error.into()))??;
-        *kept = Some((settings.client.clone(), client.clone()));
+        *kept = Some((settings.clone(), client.clone()));
         Ok(client)
     }
 }
@@ -369,7 +372,11 @@ async fn settle(response: Response, settings: &Settings, shard: &Shard) -> Resul
 }
 
 /// Says whether this was all of it.
-async fn read(mut response: Response, max: usize, body: &mut Vec<u8>) -> Result<bool, reqwest::Error> {
+pub(crate) async fn read(
+    mut response: Response,
+    max: usize,
+    body: &mut Vec<u8>,
+) -> Result<bool, reqwest::Error> {
     while let Some(chunk) = response.chunk().await? {
         let room = max - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);

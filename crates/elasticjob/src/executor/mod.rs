@@ -5,11 +5,11 @@ mod context;
 pub(crate) mod dataflow;
 mod hooks;
 #[cfg(feature = "http")]
-mod http;
+pub(crate) mod http;
 #[cfg(not(feature = "http"))]
 #[path = "no_http.rs"]
 mod http;
-mod output;
+pub(crate) mod output;
 mod props;
 pub(crate) mod script;
 
@@ -33,7 +33,7 @@ use crate::job::{Job, JobError, Listeners, Shard, Work};
 use crate::offsets::{Offset, OffsetStore};
 use hooks::Hooks;
 use http::Http;
-use props::Props;
+pub(crate) use props::Props;
 pub use props::TypeError;
 
 /// Something that ended.
@@ -205,6 +205,8 @@ fn check_work(work: &Work, props: Props<'_>) -> Result<(), TypeError> {
         Work::Dataflow(_) => dataflow::Settings::read(props).map(drop),
         Work::Script => script::check(props),
         Work::Http => http::check(props),
+        // The worker that finds it asks it.
+        Work::Named(_) | Work::Typed(_) => Ok(()),
     }
 }
 
@@ -261,6 +263,8 @@ impl ItemRun {
             // Boxed, so that the items of other jobs do not take up the room that these need.
             Work::Script => outcome_of(Box::pin(script::run(&shard, props, grace)).await, &cancel),
             Work::Http => outcome_of(Box::pin(self.http.run(&shard, props)).await, &cancel),
+            Work::Typed(job) => stoppable(job.run(shard, self.props.clone()), &cancel, grace).await,
+            Work::Named(name) => Outcome::Failed(format!("there is no job type `{name}` here")),
         }
     }
 }
@@ -317,7 +321,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     format!("panicked: {}", text.unwrap_or("(no text)"))
 }
 
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

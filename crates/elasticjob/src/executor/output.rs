@@ -142,7 +142,7 @@ fn printable(line: &[u8]) -> String {
 }
 
 /// Lines at the end of a message: one goes on in the same line, several stand below it.
-pub(super) fn quoted<T: AsRef<str>>(lines: &[T]) -> String {
+pub(crate) fn quoted<T: AsRef<str>>(lines: &[T]) -> String {
     match lines {
         [] => String::new(),
         [line] => format!(": {}", line.as_ref()),
@@ -152,7 +152,7 @@ pub(super) fn quoted<T: AsRef<str>>(lines: &[T]) -> String {
 
 /// The first lines of a text, as a message can have them.
 #[cfg(any(feature = "http", test))]
-pub(super) fn first_lines(text: &[u8]) -> Vec<String> {
+pub(crate) fn first_lines(text: &[u8]) -> Vec<String> {
     let lines = text[..text.len().min(BYTES_MAX)].split(|byte| *byte == b'\n').map(printable);
     lines.filter(|line| !line.is_empty()).take(LINES_MAX).collect()
 }

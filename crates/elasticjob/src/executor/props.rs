@@ -53,36 +53,49 @@ pub enum TypeError {
         "listeners that are called once per cluster need monitorExecution: switch it on, or use a listener for every worker"
     )]
     NotMonitored,
+    /// A property that may hold a secret cannot be used. Its value is not told.
+    #[error("property {key} {fault}")]
+    Secret {
+        /// The property.
+        key: String,
+        /// What is wrong, and the remedy.
+        fault: String,
+    },
     /// HTTP jobs are an option of the library, and this program was built without it.
     #[error("HTTP jobs need the feature `http` of the crate elasticjob, which this program is built without")]
     NoHttp,
 }
 
 impl TypeError {
-    pub(super) fn missing(key: &str, remedy: &str) -> TypeError {
+    pub(crate) fn missing(key: &str, remedy: &str) -> TypeError {
         TypeError::Missing { key: key.to_owned(), remedy: remedy.to_owned() }
     }
 
-    pub(super) fn wrong(key: &str, value: &str, remedy: impl Into<String>) -> TypeError {
+    #[cfg(any(feature = "http", feature = "email"))]
+    pub(crate) fn secret(key: &str, fault: String) -> TypeError {
+        TypeError::Secret { key: key.to_owned(), fault }
+    }
+
+    pub(crate) fn wrong(key: &str, value: &str, remedy: impl Into<String>) -> TypeError {
         TypeError::Wrong { key: key.to_owned(), value: value.to_owned(), remedy: remedy.into() }
     }
 }
 
 /// A job's properties. One that is blank counts as not written.
 #[derive(Clone, Copy)]
-pub(super) struct Props<'a>(pub(super) &'a BTreeMap<String, String>);
+pub(crate) struct Props<'a>(pub(crate) &'a BTreeMap<String, String>);
 
 impl<'a> Props<'a> {
-    pub(super) fn text(self, key: &str) -> Option<&'a str> {
+    pub(crate) fn text(self, key: &str) -> Option<&'a str> {
         self.0.get(key).map(String::as_str).filter(|text| !text.trim().is_empty())
     }
 
     /// As Java reads it: everything but `true` is false.
-    pub(super) fn java_flag(self, key: &str) -> bool {
+    pub(crate) fn java_flag(self, key: &str) -> bool {
         self.text(key).is_some_and(|text| text.trim().eq_ignore_ascii_case("true"))
     }
 
-    pub(super) fn count(self, key: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, TypeError> {
+    pub(crate) fn count(self, key: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, TypeError> {
         let Some(text) = self.text(key) else { return Ok(None) };
         let count = text.trim().parse().ok().filter(|count| range.contains(count));
         let remedy = || format!("is no such number: write one from {} to {}", range.start(), range.end());
@@ -90,7 +103,7 @@ impl<'a> Props<'a> {
     }
 
     /// `30s`, `2m`, `1h 30m`.
-    pub(super) fn duration(self, key: &str) -> Result<Option<Duration>, TypeError> {
+    pub(crate) fn duration(self, key: &str) -> Result<Option<Duration>, TypeError> {
         let Some(text) = self.text(key) else { return Ok(None) };
         let parsed: Result<SignedDuration, _> = text.trim().parse();
         let duration = parsed.ok().and_then(|it| Duration::try_from(it).ok()).filter(|it| !it.is_zero());
@@ -104,7 +117,7 @@ impl<'a> Props<'a> {
 }
 
 /// Outside text: on one line, and of bearable length.
-pub(super) struct Shown<'a>(pub(super) &'a str);
+pub(crate) struct Shown<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use elasticjob_core::spec::secret::may_refer;
 use elasticjob_cron::{Cron, Zone};
 use jiff::SignedDuration;
 
@@ -96,20 +97,22 @@ impl<'a> Field<'a> {
         Field { source: self.source, path, key, node, flow: self.flow }
     }
 
-    /// A single value, variables expanded; nothing where nothing is written.
-    fn scalar(&self, expected: &str) -> Result<Option<String>, Fault> {
-        if self.node.is_null() {
-            return Ok(None);
-        }
+    /// A single value as it stands there; nothing where nothing is written.
+    fn raw(&self, expected: &str) -> Result<Option<String>, Fault> {
         match &self.node.value {
-            Value::Scalar { text, .. } => {
-                let expanded = variables::expand(text, self.source.env);
-                expanded.map(Some).map_err(|flaw| {
-                    Fault::new(self.within(text, flaw.start, flaw.width), &self.path, flaw.reason)
-                })
-            }
+            _ if self.node.is_null() => Ok(None),
+            Value::Scalar { text, .. } => Ok(Some(text.clone())),
             Value::List(_) | Value::Map(_) => Err(self.wrong(&self.node.shown(), expected)),
         }
+    }
+
+    /// A single value, variables expanded; nothing where nothing is written.
+    fn scalar(&self, expected: &str) -> Result<Option<String>, Fault> {
+        let Some(text) = self.raw(expected)? else { return Ok(None) };
+        let expanded = variables::expand(&text, self.source.env);
+        expanded
+            .map(Some)
+            .map_err(|flaw| Fault::new(self.within(&text, flaw.start, flaw.width), &self.path, flaw.reason))
     }
 
     /// A text that may be empty.
@@ -240,7 +243,12 @@ impl<'a> Field<'a> {
             if key.is_empty() {
                 return Err(field.misplaced("has an empty key: name the property"));
             }
-            let value = field.scalar("is no text: write a single value, and nested keys with dots")?;
+            const EXPECTED: &str = "is no text: write a single value, and nested keys with dots";
+            let value = match may_refer(key) {
+                // It goes to the registry, so that each instance finds the secret for itself.
+                true => field.raw(EXPECTED)?,
+                false => field.scalar(EXPECTED)?,
+            };
             let value = value.ok_or_else(|| {
                 field.misplaced("has no value: write one, '' if it is empty; between braces a value that has commas needs quotes")
             })?;

@@ -10,6 +10,7 @@ use super::error::{Fault, Place, Shown};
 use super::field::{Field, Source, settings};
 use super::{FileJob, FileWork};
 use crate::executor::script::COMMAND_LINE;
+use crate::handler;
 use crate::job::http;
 use crate::job::script::command_line;
 
@@ -111,6 +112,9 @@ struct Draft {
     http: Option<String>,
     /// The type that the job says it is of.
     typed: Option<&'static Kind>,
+    /// The same, of a type that the program adds.
+    custom: Option<String>,
+    error_handlers: Vec<String>,
 }
 
 /// Where a setting stands, and how it is spelled there.
@@ -131,6 +135,8 @@ impl Draft {
             script: None,
             http: None,
             typed: None,
+            custom: None,
+            error_handlers: Vec::new(),
         }
     }
 
@@ -156,7 +162,7 @@ impl Draft {
                 setting = PoolKey::ThreadPoolSizeProvider.name();
                 spec.job_executor_thread_pool_size_provider_type = Some(field.word()?);
             }
-            "jobErrorHandlerType" => spec.job_error_handler_type = Some(field.word()?),
+            "jobErrorHandlerType" => self.error_handlers = field.texts()?,
             "jobListenerTypes" => spec.job_listener_types = field.texts()?,
             "description" => spec.description = field.text()?,
             "props" => spec.props = field.properties()?,
@@ -168,7 +174,9 @@ impl Draft {
             "http" => self.http = Some(address(field)?),
             "elasticJobType" | "type" => {
                 setting = "elasticJobType";
-                self.typed = Some(kind(field)?);
+                let name = field.word()?;
+                self.typed = kind(&name, field)?;
+                self.custom = Some(name).filter(|_| self.typed.is_none());
             }
             name => match policy::NAMES.iter().find(|(it, _)| *it == name) {
                 Some((_, prop)) => self.policies.push((prop, field.text()?)),
@@ -185,8 +193,10 @@ impl Draft {
     fn finish(mut self, path: String) -> Result<FileJob, Fault> {
         let work = self.work(&path)?;
         self.write_policies(&path)?;
-        self.spec.validate().map_err(|error| self.locate(&error, path))?;
-        Ok(FileJob { spec: self.spec, work, line: self.place.line })
+        handler::write(&mut self.spec, &self.error_handlers);
+        let valid = self.spec.validate().and_then(|()| self.spec.check_secrets(None));
+        valid.map_err(|error| self.locate(&error, path))?;
+        Ok(FileJob { spec: self.spec, work, job_type: self.custom, line: self.place.line })
     }
 
     fn write_policies(&mut self, path: &str) -> Result<(), Fault> {
@@ -212,7 +222,12 @@ impl Draft {
             let reason = format!("is {}, but the job has {}: keep one of them", typed.name, kind.key);
             return Err(self.fault("elasticJobType", path, reason));
         }
+        if let (Some((kind, _)), Some(name)) = (&first, &self.custom) {
+            let reason = format!("is {}, but the job has {}: keep one of them", Shown(name), kind.key);
+            return Err(self.fault("elasticJobType", path, reason));
+        }
         match (first, self.typed) {
+            (None, None) if self.custom.is_some() => Ok(FileWork::Typed),
             (Some((kind, _)), _) if self.spec.props.contains_key(kind.prop) => {
                 let reason = format!("has {}, but {} says it already: keep one of them", kind.prop, kind.key);
                 Err(self.fault("props", path, reason))
@@ -285,7 +300,7 @@ impl Draft {
             SpecError::Cron { .. } => "cron",
             SpecError::TimeZone { .. } => "timeZone",
             SpecError::Pool { .. } => PoolKey::ThreadPoolSizeProvider.name(),
-            SpecError::EmptyPropKey { .. } => "props",
+            SpecError::EmptyPropKey { .. } | SpecError::Secret { .. } => "props",
             _ => return Fault::new(self.place, path, error.to_string()),
         };
         let text = error.to_string();
@@ -330,19 +345,17 @@ fn address(field: &Field<'_>) -> Result<String, Fault> {
     }
 }
 
-fn kind(field: &Field<'_>) -> Result<&'static Kind, Fault> {
-    let name = field.word()?;
-    match name.to_ascii_uppercase().as_str() {
-        "SCRIPT" => Ok(&SCRIPT),
-        "HTTP" => Ok(&HTTP),
-        "SIMPLE" | "DATAFLOW" => Err(field.wrong(
-            &name,
-            "is not written in the file: remove the key, and bind code to the job's name",
-        )),
-        _ => Err(field.wrong(
-            &name,
-            "is no type of job: known are SCRIPT and HTTP; without the key, the job is code bound to its name",
-        )),
+/// A type that is always there; `None` if the program has to add it.
+fn kind(name: &str, field: &Field<'_>) -> Result<Option<&'static Kind>, Fault> {
+    match name.trim().to_ascii_uppercase().as_str() {
+        "SCRIPT" => Ok(Some(&SCRIPT)),
+        "HTTP" => Ok(Some(&HTTP)),
+        "SIMPLE" | "DATAFLOW" => {
+            Err(field
+                .wrong(name, "is not written in the file: remove the key, and bind code to the job's name"))
+        }
+        "" => Err(field.wrong(name, "is blank: write the name of a type, or remove the key")),
+        _ => Ok(None),
     }
 }
 

@@ -163,6 +163,12 @@ metrics! {
         Family::new("elasticjob_sessions_total", Kind::Counter).of_the_worker();
     RecordsDropped "Records that slow readers lost." =
         Family::new("elasticjob_records_dropped_total", Kind::Counter).of_the_worker();
+    Reports "Calls of error handlers, each with a report of one failure or many." =
+        Family::new("elasticjob_error_reports_total", Kind::Counter)
+            .by(&[("result", &["told", "failed"])])
+            .of_the_worker();
+    Untold "Failures that no error handler could tell." =
+        Family::new("elasticjob_failures_untold_total", Kind::Counter).of_the_worker();
 }
 
 #[cfg(test)]

@@ -108,6 +108,8 @@ async fn serve(
     };
     let text = match path.split('?').next().unwrap_or_default() {
         "/ok" => answer("200 OK", "fine"),
+        "/robot" => answer("200 OK", r#"{"errcode":0,"errmsg":"ok"}"#),
+        "/unkind-robot" => answer("200 OK", r#"{"errcode":310000,"errmsg":"sign not match"}"#),
         "/empty" => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
         "/missing" => answer("404 Not Found", "<html>\n\n  no such thing\r\n\x1b[31m</html>\n"),
         "/bare" => answer("500 Internal Server Error", ""),

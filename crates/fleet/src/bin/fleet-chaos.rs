@@ -9,8 +9,8 @@ use elasticjob_fleet::chaos::{self, Options, Report};
 /// Real worker processes on a three-node ensemble, hurt for a while by a plan that a seed decides.
 #[derive(Parser)]
 struct Arguments {
-    /// How long, in seconds: storms of at most 70 seconds, with 70 seconds of calm after each.
-    #[arg(long, default_value_t = 110)]
+    /// How long, in seconds: storms of 80 seconds or so, with 80 seconds of calm after each.
+    #[arg(long, default_value_t = 120)]
     seconds: u64,
     /// Decides everything that goes wrong.
     #[arg(long, default_value_t = 1)]
@@ -18,6 +18,9 @@ struct Arguments {
     /// How many worker processes.
     #[arg(long, default_value_t = 4)]
     workers: usize,
+    /// Plant this bug into the workers, which must have been built with the feature `mutants`.
+    #[arg(long)]
+    mutant: Option<String>,
     /// Judge this log, which an earlier run kept, instead.
     #[arg(long)]
     judge: Option<PathBuf>,
@@ -44,13 +47,15 @@ async fn run(arguments: &Arguments) -> std::io::Result<bool> {
     let program = std::env::current_exe()?.with_file_name("fleet-worker");
     let home = Path::new("target/chaos").join(format!("seed-{seed}"));
     println!("{workers} workers, {seconds} seconds, seed {seed}");
-    let report = chaos::run(&Options { seed, seconds, workers, program, home: home.clone() }).await?;
+    let mutant = arguments.mutant.clone();
+    let report = chaos::run(&Options { seed, seconds, workers, program, mutant, home: home.clone() }).await?;
     let good = say(&report);
     if good {
         std::fs::remove_dir_all(home)?;
     } else {
         println!("the log is {}/log.jsonl", home.display());
-        println!("again: cargo xtask chaos --seconds {seconds} --seed {seed} --workers {workers}");
+        let bug = arguments.mutant.as_ref().map_or(String::new(), |it| format!(" --mutant {it}"));
+        println!("again: cargo xtask chaos --seconds {seconds} --seed {seed} --workers {workers}{bug}");
     }
     Ok(good)
 }

@@ -27,13 +27,37 @@ struct Options {
     /// How long what runs may go on after SIGTERM, in milliseconds.
     #[arg(long, default_value_t = 5000)]
     grace: u64,
+    /// A bug to plant.
+    #[cfg(feature = "mutants")]
+    #[arg(long, value_parser = mutant)]
+    mutant: Option<elasticjob_core::mutants::Mutant>,
 }
 
-#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn main() -> ExitCode {
+#[cfg(feature = "mutants")]
+fn mutant(name: &str) -> Result<elasticjob_core::mutants::Mutant, String> {
+    use elasticjob_core::mutants::Mutant;
+    let found = Mutant::ALL.iter().find(|it| format!("{it:?}") == name).copied();
+    found.ok_or_else(|| format!("`{name}` is no mutant: see crates/core/src/mutants.rs"))
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).enable_all();
+    #[cfg(feature = "mutants")]
+    {
+        let mutant = options.mutant;
+        runtime.on_thread_start(move || elasticjob_core::mutants::plant(mutant));
+    }
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    match run(Options::parse()).await {
+    let ended = runtime.build().map_err(|error| error.to_string()).and_then(|runtime| {
+        // On the runtime's own threads, where a bug is planted.
+        let work = runtime.spawn(run(options));
+        let ended = runtime.block_on(work).map_err(|error| error.to_string())?;
+        ended.map_err(|error| error.to_string())
+    });
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

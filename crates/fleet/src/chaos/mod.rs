@@ -39,6 +39,8 @@ pub struct Options {
     pub workers: usize,
     /// The worker's program.
     pub program: PathBuf,
+    /// A bug to plant into the workers.
+    pub mutant: Option<String>,
     /// Where the log and what workers say goes.
     pub home: PathBuf,
 }
@@ -62,27 +64,37 @@ pub struct Report {
     pub bad_lines: Vec<String>,
 }
 
-/// The jobs of every run: one with everything, whose items sometimes take longer than its period; one that
-/// neither takes over nor makes up; one without monitoring; one that runs only when it is asked to.
+/// The jobs of every run: one with everything, whose items sometimes take longer than its period; one whose
+/// items run nearly all the time; one that neither takes over nor makes up; one without monitoring; one that
+/// runs only when it is asked to.
 pub fn jobs() -> Vec<FleetJob> {
     let job = |text: &str| text.parse().unwrap_or_else(|error| panic!("`{text}`: {error}"));
     vec![
-        job("name=everything;cron=0/5 * * * * ?;count=5;failover=true;work=400;long-every=23;parameter=p"),
+        job("name=everything;cron=0/5 * * * * ?;count=5;failover=true;work=1200;long-every=23;parameter=p"),
+        job("name=long;cron=0/8 * * * * ?;count=2;failover=true;work=5000;deaf=300"),
         job("name=plain;cron=0/6 * * * * ?;count=3;misfire=false;work=250;deaf=300"),
         job("name=unmonitored;cron=3/6 * * * * ?;count=4;monitor=false;work=200"),
-        job("name=asked;count=2;failover=true;work=300"),
+        job("name=asked;count=2;failover=true;work=700"),
     ]
 }
 
 /// The jobs, as the checker must know them.
 fn setups() -> Vec<JobSetup> {
+    let period = |cron: &str| match cron.split(' ').next() {
+        Some("0/5") => 5_000,
+        Some("0/8") => 8_000,
+        _ => 6_000,
+    };
     let setup = |job: FleetJob| {
         let mut spec = elasticjob_core::spec::JobSpec::new(&job.name, job.count);
         spec.cron.clone_from(&job.cron);
         JobSetup {
             spec,
-            period: job.cron.as_ref().map_or(0, |it| if it.starts_with("0/5") { 5_000 } else { 6_000 }),
-            long_percent: 100_u64.checked_div(job.long_every).unwrap_or_default(),
+            period: job.cron.as_deref().map_or(0, period),
+            long_percent: match job.work {
+                2_000.. => 100,
+                _ => 100_u64.checked_div(job.long_every).unwrap_or_default(),
+            },
             endless_percent: 0,
             deaf_percent: if job.deaf > 0 { 100 } else { 0 },
             hooks: elasticjob_core::coord::Hooks::default(),

@@ -141,6 +141,9 @@ impl Stage {
             .args(["--registry", &url, "--process", &worker.name(), "--store"])
             .args([home.join("store")])
             .errors_to(home.join(format!("w{number}.stderr")));
+        if let Some(mutant) = &self.options.mutant {
+            program = program.args(["--mutant", mutant]);
+        }
         for job in jobs() {
             program = program.args(["--job", &job.to_string()]);
         }

@@ -10,4 +10,5 @@ mod kinds;
 mod membership;
 mod operators;
 mod sharing;
+mod storm;
 mod world;

@@ -101,6 +101,16 @@ impl World {
         member
     }
 
+    /// Two Java processes that share a job. The second comes when the first has made its assignment: one that comes
+    /// during that would be overlooked for good (D6).
+    pub(crate) async fn java_cluster(&self, job: &FleetJob) -> [Member; 2] {
+        let first = self.java_ready("j1", 1, &[job]).await;
+        self.settles(job, &["j1"]).await;
+        let second = self.java_ready("j2", 2, &[job]).await;
+        self.settles(job, &["j1", "j2"]).await;
+        [first, second]
+    }
+
     /// The same as [`World::java`], with more words for the process, and its jobs in Java's words.
     pub(crate) fn java_with(&self, name: &str, host: u8, more: &[&str], jobs: &[String]) -> Member {
         let session = SESSION.as_millis().to_string();
@@ -168,14 +178,25 @@ impl World {
     /// The same, from then on.
     pub(crate) async fn settles_after(&self, from: u64, job: &FleetJob, processes: &[&str]) -> u64 {
         let wanted: BTreeSet<&str> = processes.iter().copied().collect();
+        let what = format!("a fire that {processes:?} share");
+        self.fires_so(from, job, &what, |runners| *runners == wanted).await
+    }
+
+    /// Waits for a fire after `from` that runs each item once, in processes of which this is true. Which fire.
+    pub(crate) async fn fires_so(
+        &self,
+        from: u64,
+        job: &FleetJob,
+        what: &str,
+        is_right: impl Fn(&BTreeSet<&str>) -> bool,
+    ) -> u64 {
         let found = |lines: &[Line]| {
             fires(lines, job).into_iter().find(|(fire, items)| {
                 let runners: BTreeSet<&str> = items.values().flatten().map(String::as_str).collect();
-                *fire > from && once_each(items, job.count) && runners == wanted
+                *fire > from && once_each(items, job.count) && is_right(&runners)
             })
         };
-        let what = format!("{}: a fire that {processes:?} share", job.name);
-        self.until(&what, |lines| found(lines).is_some()).await;
+        self.until(&format!("{}: {what}", job.name), |lines| found(lines).is_some()).await;
         found(&self.log.lines()).unwrap().0
     }
 

@@ -149,7 +149,9 @@ impl<'a> Case<'a> {
     /// The job was monitored all the time, and around it.
     pub(super) fn is_monitored_between(&self, job: usize, from: Ms, until: Ms) -> bool {
         let news = self.history.scenario.news_time();
-        self.jobs[job].between(from.saturating_sub(news), until + news).all(|it| it.monitor_execution)
+        let in_doubt = self.in_doubt(from) || self.in_doubt(until);
+        !in_doubt
+            && self.jobs[job].between(from.saturating_sub(news), until + news).all(|it| it.monitor_execution)
     }
 
     /// The moment of a fire, in true time.
@@ -237,7 +239,9 @@ impl<'a> Case<'a> {
             match fact {
                 Fact::Born(process, host) => drop(hosts.insert(*process, *host)),
                 Fact::Died(process) | Fact::Left(process) => drop(hosts.remove(process)),
-                Fact::Stopped(instance, j, _) if *j == job => drop(hosts.remove(&instance.process)),
+                Fact::Stopped(instance, j, _) | Fact::ShutDown(j, instance) if *j == job => {
+                    hosts.remove(&instance.process);
+                }
                 Fact::Server(j, host, true) if *j == job => drop(disabled.remove(host)),
                 Fact::Server(j, host, false) if *j == job => drop(disabled.insert(*host)),
                 Fact::Exists(j, false) if *j == job => disabled.clear(),

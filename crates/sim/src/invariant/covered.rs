@@ -18,7 +18,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     for stretch in &case.calm {
         for (number, job) in case.jobs.iter().enumerate() {
             let Some(spec) = job.config_at(stretch.0) else { continue };
-            let within = job.runs.iter().filter(|it| stretch.0 <= it.started && it.started <= stretch.1);
+            let within = job.runs.iter().filter(|it| stretch.0 <= it.started && it.started < stretch.1);
             for run in within.filter(|it| it.total != spec.sharding_total_count) {
                 let what =
                     format!("job {number}: {} items instead of {}", run.total, spec.sharding_total_count);

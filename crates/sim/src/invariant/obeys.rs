@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use elasticjob_core::coord::Slot;
 use elasticjob_core::event::{Event, Source, StopReason};
 
 use super::Violation;
@@ -86,7 +87,7 @@ fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
                 ) || removing,
                 StopReason::Removed => removing,
                 StopReason::BadConfig(_) => case.in_doubt(*at),
-                StopReason::Conflict { .. } | StopReason::Broken(_) => false,
+                StopReason::Conflict { .. } | StopReason::Denied(_) | StopReason::Broken(_) => false,
             };
         if !asked {
             let what = format!("job {job} ends on {instance:?}, and nobody asked: {reason}");
@@ -145,8 +146,12 @@ fn parameter_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
 fn schedule_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let nominal = run.nominal?;
     let just_before = nominal - jiff::SignedDuration::from_millis(1);
-    // A fire that waited is one of the schedule that stood when it was due.
-    let due = case.true_time(nominal).max(0).unsigned_abs().min(run.started);
+    // A fire that waited is one of the schedule that stood when it was due, or claimed by a clock that was ahead.
+    let claims = case.history.facts.iter().rev().filter(|it| it.0 <= run.started);
+    let mut claims =
+        claims.filter(|it| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job));
+    let claimed = claims.next().map_or(run.started, |it| it.0);
+    let due = case.true_time(nominal).max(0).unsigned_abs().min(claimed);
     let mut known = case.configs_between(run.job, due, run.started).peekable();
     known.peek()?;
     let fires =

@@ -38,6 +38,8 @@ pub(super) struct Records<'a> {
     pub(super) skipped: Vec<&'a Past>,
     /// Notes that it was missed, to be made up for.
     pub(super) missed: Vec<&'a Past>,
+    /// Runs since the fire that somebody asked for.
+    pub(super) asked: Vec<(u32, Ran<'a>)>,
 }
 
 impl<'a> Records<'a> {
@@ -75,6 +77,7 @@ impl<'a> Records<'a> {
             None if run.source == Source::Failover && self.died(item) => {
                 self.taken_over.entry(item).or_insert(run);
             }
+            None if run.source == Source::Trigger && run.began.at >= fire => self.asked.push((item, run)),
             Some(_) | None => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::records::{Ran, Records};
 use super::{Case, Chain, Past};
@@ -151,6 +151,7 @@ impl Case<'_> {
         for (item, (run, _)) in &records.made_up {
             known.push(self.told_run(*item, run));
         }
+        known.extend(self.told_asked(records));
         let first = records.ran.values().map(|it| it.began).min_by_key(|it| it.at);
         if let Some(handed_out) = first.and_then(|it| records.handed_out_before(it.at)) {
             known.push(format!(
@@ -162,17 +163,43 @@ impl Case<'_> {
         known
     }
 
-    fn told_run(&self, item: u32, run: &Ran<'_>) -> String {
-        let why = match run.source {
-            Source::Schedule => "on schedule",
-            Source::Trigger => "because somebody asked",
-            Source::Misfire => "to make up for it",
-            Source::Failover => "in place of a dead instance",
-        };
-        let end = match run.ended {
-            None => "no end of it was recorded".to_owned(),
-            Some((at, outcome)) => format!("{} at {}", outcome.name(), self.time(at)),
-        };
-        format!("shard {item}: began at {} on {} {why}; {end}", self.time(run.began.at), run.began.instance)
+    /// Runs that no fire explains, up to the instant that was asked about.
+    fn told_asked(&self, records: &Records<'_>) -> Vec<String> {
+        let before = |it: &&(u32, Ran<'_>)| it.1.began.at <= self.question.at;
+        records.asked.iter().filter(before).map(|(item, run)| self.told_run(*item, run)).collect()
     }
+
+    fn told_run(&self, item: u32, run: &Ran<'_>) -> String {
+        told_run(item, run, |at| self.time(at))
+    }
+}
+
+/// What the records say of a job without a schedule: the runs of its last round up to an instant.
+pub(super) fn told_unscheduled(
+    past: &[Past],
+    at: Timestamp,
+    time: impl Fn(Timestamp) -> String,
+) -> Vec<String> {
+    let records = Records::of(past, Timestamp::MIN);
+    let asked: Vec<&(u32, Ran<'_>)> = records.asked.iter().filter(|it| it.1.began.at <= at).collect();
+    // Instances begin one after the other: what began in the last minute belongs together.
+    let last = asked.iter().map(|it| it.1.began.at).max();
+    let since =
+        last.and_then(|it| it.checked_sub(SignedDuration::from_mins(1)).ok()).unwrap_or(Timestamp::MIN);
+    let lately = asked.into_iter().filter(|it| it.1.began.at >= since);
+    lately.map(|(item, run)| told_run(*item, run, &time)).collect()
+}
+
+fn told_run(item: u32, run: &Ran<'_>, time: impl Fn(Timestamp) -> String) -> String {
+    let why = match run.source {
+        Source::Schedule => "on schedule",
+        Source::Trigger => "because somebody asked",
+        Source::Misfire => "to make up for it",
+        Source::Failover => "in place of a dead instance",
+    };
+    let end = match run.ended {
+        None => "no end of it was recorded".to_owned(),
+        Some((at, outcome)) => format!("{} at {}", outcome.name(), time(at)),
+    };
+    format!("shard {item}: began at {} on {} {why}; {end}", time(run.began.at), run.began.instance)
 }
