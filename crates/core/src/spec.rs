@@ -179,7 +179,7 @@ impl JobSpec {
         if let Some(value) = self.props.get("") {
             return Err(SpecError::EmptyPropKey { value: value.clone() });
         }
-        Ok(())
+        crate::policy::Policies::read(self).map(drop)
     }
 
     /// The parameters of single items.
@@ -401,6 +401,16 @@ pub enum SpecError {
     EmptyPropKey {
         /// The property's value.
         value: String,
+    },
+    /// A property of ours has a value that cannot be used.
+    #[error("property {key} `{value}` {fault}")]
+    Property {
+        /// The property.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What is wrong, and the remedy.
+        fault: String,
     },
     /// A property that must name the place of a secret does not. The value is not told.
     #[error("props {key} {fault}")]

@@ -411,12 +411,13 @@ impl RunningWorker {
         self.opened.know(&name);
         let (status, status_reader) = watch::channel(Status::default());
         let Shared { link, clock, clock_steps } = self.shared.clone();
+        let hooks = job.listeners.hooks();
         let reporter = Reporter::new(job.spec.clone(), worker.extensions.handlers.clone(), self.desk.inbox());
-        let local = Local { spec: job.spec, class: job.class, zone: zone.clone() };
+        let local = Local { spec: job.spec, class: job.class, zone: zone.clone(), hooks };
         let driver = Driver::new(Parts {
             job: name.clone(),
             coordinator: Coordinator::new(local, worker.extensions.strategies.clone(), clock.now()),
-            executor: Executor::new(name.clone(), job.work, self.cancel_grace),
+            executor: Executor::new(name.clone(), job.work, job.listeners, self.cancel_grace),
             clock,
             link,
             clock_steps,
@@ -458,7 +459,7 @@ impl RunningWorker {
             let status = status.borrow();
             JobState {
                 name: name.clone(),
-                schedule: status.schedule.as_ref().map(|it| it.cron().describe()),
+                schedule: status.words.clone(),
                 next_fire: status.schedule.as_ref().and_then(|it| it.next_after(now)),
             }
         })

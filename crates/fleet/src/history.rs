@@ -261,7 +261,7 @@ impl<'a> Builder<'a> {
             healed_at: healed.saturating_sub(began),
             ends_at: ended.saturating_sub(began),
         };
-        History { scenario, runs: self.runs, facts: self.facts }
+        History { scenario, runs: self.runs, calls: Vec::new(), facts: self.facts }
     }
 }
 
@@ -295,6 +295,9 @@ fn event_of(record: &Record) -> Event {
         Record::ItemFinished { task, item, outcome, error } => {
             let outcome = error.map_or_else(|| outcome_of(outcome), Outcome::Failed);
             Event::ItemFinished { task_id: task, item, outcome }
+        }
+        Record::HookFailed { task, hook, error } => {
+            Event::HookFailed { task_id: task, hook: hook.into(), error }
         }
         Record::RoundFinished { task } => Event::RoundFinished { task_id: task },
         Record::Missed { fire: at, items } => Event::Missed { nominal: fire(at), items },

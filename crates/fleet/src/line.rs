@@ -15,7 +15,7 @@
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use elasticjob::{Event, Outcome, Shard, Skip, Source, StopReason};
+use elasticjob::{Event, Hook, Outcome, Shard, Skip, Source, StopReason};
 use serde::{Deserialize, Serialize};
 
 /// Something that happened in a process.
@@ -271,6 +271,41 @@ pub enum Skipped {
     NoItems,
     /// See [`Skip::ShutDown`].
     ShutDown,
+    /// See [`Skip::Interrupted`].
+    Interrupted,
+}
+
+/// A hook; see [`Hook`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "they are those of `Hook`")]
+pub enum Around {
+    Before,
+    After,
+    OnceBefore,
+    OnceAfter,
+}
+
+impl From<Hook> for Around {
+    fn from(hook: Hook) -> Around {
+        match hook {
+            Hook::Before => Around::Before,
+            Hook::After => Around::After,
+            Hook::OnceBefore => Around::OnceBefore,
+            Hook::OnceAfter => Around::OnceAfter,
+        }
+    }
+}
+
+impl From<Around> for Hook {
+    fn from(around: Around) -> Hook {
+        match around {
+            Around::Before => Hook::Before,
+            Around::After => Hook::After,
+            Around::OnceBefore => Hook::OnceBefore,
+            Around::OnceAfter => Hook::OnceAfter,
+        }
+    }
 }
 
 /// What the library records; see [`Event`].
@@ -289,6 +324,7 @@ pub enum Record {
     ConfigRefused { error: String },
     RoundStarted { task: String, source: Why, fire: Option<i64>, items: BTreeSet<u32>, merged: u64 },
     ItemFinished { task: String, item: u32, outcome: Ended, error: Option<String> },
+    HookFailed { task: String, hook: Around, error: String },
     RoundFinished { task: String },
     Missed { fire: i64, items: BTreeSet<u32> },
     Skipped { fire: Option<i64>, items: BTreeSet<u32>, why: Skipped },
@@ -412,6 +448,7 @@ impl From<Skip> for Skipped {
             Skip::TooLate => Skipped::TooLate,
             Skip::ClockOff => Skipped::ClockOff,
             Skip::NoItems => Skipped::NoItems,
+            Skip::Interrupted => Skipped::Interrupted,
             Skip::ShutDown => Skipped::ShutDown,
         }
     }
@@ -426,6 +463,7 @@ impl From<Skipped> for Skip {
             Skipped::TooLate => Skip::TooLate,
             Skipped::ClockOff => Skip::ClockOff,
             Skipped::NoItems => Skip::NoItems,
+            Skipped::Interrupted => Skip::Interrupted,
             Skipped::ShutDown => Skip::ShutDown,
         }
     }
@@ -458,6 +496,9 @@ impl From<Event> for Record {
                     Outcome::Cancelled => (Ended::Cancelled, None),
                 };
                 Record::ItemFinished { task: task_id, item, outcome, error }
+            }
+            Event::HookFailed { task_id, hook, error } => {
+                Record::HookFailed { task: task_id, hook: hook.into(), error }
             }
             Event::RoundFinished { task_id } => Record::RoundFinished { task: task_id },
             Event::Missed { nominal, items } => Record::Missed { fire: ms(nominal), items },

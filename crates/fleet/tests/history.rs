@@ -17,7 +17,14 @@ fn spec() -> JobSpec {
 }
 
 fn setup() -> Setup {
-    let job = JobSetup { spec: spec(), period: PERIOD, long_percent: 0, endless_percent: 0, deaf_percent: 0 };
+    let job = JobSetup {
+        spec: spec(),
+        period: PERIOD,
+        long_percent: 0,
+        endless_percent: 0,
+        deaf_percent: 0,
+        hooks: Default::default(),
+    };
     Setup {
         seed: 0,
         jobs: vec![job],

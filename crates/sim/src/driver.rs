@@ -25,7 +25,8 @@ impl World {
         self.hosts[host].process = Some(id);
         let now = self.hosts[host].clock.read(self.now);
         let jobs = self.scenario.jobs.iter().map(|job| {
-            let local = Local { spec: job.spec.clone(), class: "SIM".to_owned(), zone: Zone::UTC };
+            let hooks = job.hooks;
+            let local = Local { spec: job.spec.clone(), class: "SIM".to_owned(), zone: Zone::UTC, hooks };
             let coordinator = Some(Coordinator::new(local, Strategies::default(), now));
             JobHere { coordinator, session: None, focus: None, wants_resync: false, wakes_at: None }
         });
@@ -296,6 +297,7 @@ impl World {
         match effect {
             Effect::Commit { slot, ops } => self.commit(id, job, slot, ops),
             Effect::Run(order) => self.run(id, job, order),
+            Effect::Hook(order) => self.call(id, job, order),
             Effect::Yield { round } => self.note(|| format!("{instance:?} job {job}: yield round {round}")),
             Effect::Cancel { round } => self.cancel(id, job, round),
             Effect::Resync => self.processes[id].jobs[job].wants_resync = true,

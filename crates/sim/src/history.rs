@@ -2,7 +2,7 @@
 //! nothing else to go by, but for the times at which the world itself did something to the cluster.
 
 use elasticjob_core::coord::{Slot, Verdict};
-use elasticjob_core::event::{Event, Outcome, Source, StopReason};
+use elasticjob_core::event::{Event, Hook, Outcome, Source, StopReason};
 use elasticjob_core::spec::JobSpec;
 use jiff::Timestamp;
 
@@ -73,6 +73,25 @@ impl UserRun {
     pub fn over(&self) -> Option<Ms> {
         self.ended.as_ref().map(|it| it.0).or(self.killed)
     }
+}
+
+/// One call of a hook.
+#[derive(Clone, Debug)]
+pub struct HookCall {
+    /// Where.
+    pub instance: Instance,
+    /// The job.
+    pub job: usize,
+    /// The round of its process.
+    pub round: u64,
+    /// Which.
+    pub hook: Hook,
+    /// The fire that its round stands for.
+    pub nominal: Option<Timestamp>,
+    /// When it began.
+    pub started: Ms,
+    /// When it returned; not, if its process died.
+    pub ended: Option<Ms>,
 }
 
 /// How a session ended.
@@ -146,6 +165,8 @@ pub struct History {
     pub scenario: Scenario,
     /// Every run.
     pub runs: Vec<UserRun>,
+    /// Every call of a hook.
+    pub calls: Vec<HookCall>,
     /// Everything else, in the order of time.
     pub facts: Vec<(Ms, Fact)>,
 }

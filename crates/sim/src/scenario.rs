@@ -3,6 +3,8 @@
 //! All of it is decided before the first event, so that a change in the core's behaviour does not change what
 //! it is exposed to.
 
+use elasticjob_core::coord::{Deadlines, Hooks};
+use elasticjob_core::policy::{CATCH_UP, EVERY, VALID_FROM};
 use elasticjob_core::spec::JobSpec;
 use jiff::Timestamp;
 
@@ -69,6 +71,8 @@ pub struct JobSetup {
     pub endless_percent: u64,
     /// How many of a hundred runs do not listen.
     pub deaf_percent: u64,
+    /// The hooks around its rounds.
+    pub hooks: Hooks,
 }
 
 /// Something that happens to the cluster.
@@ -245,7 +249,58 @@ impl Scenario {
         let period = scenario.jobs.iter().map(|it| it.period).max().unwrap_or_default();
         scenario.ends_at =
             scenario.healed_at + 2 * scenario.settling_time() + scenario.longest_run() + 4 * period;
+        scenario.draw_policies();
         scenario
+    }
+
+    /// What jobs ask for beyond Java's settings. Drawn apart, so that the rest of a seed is what it was.
+    fn draw_policies(&mut self) {
+        let mut rng = Rng::new(self.seed ^ 0x706f_6c69_6379);
+        let with_hooks = rng.chance(8);
+        for job in 0..self.jobs.len() {
+            let kind = rng.below(100);
+            if with_hooks {
+                let seconds = std::time::Duration::from_secs;
+                let once = Deadlines { started: seconds(30), completed: seconds(240) };
+                let once = Some(once).filter(|_| kind < 85);
+                self.jobs[job].hooks = Hooks { each: kind % 2 == 0 || once.is_none(), once };
+            } else if kind < 6 {
+                self.set_rate(job);
+            } else if kind < 12 {
+                let from = self.wall(rng.range(10_000..=60_000));
+                self.jobs[job].spec.props.insert(VALID_FROM.to_owned(), from.to_string());
+            } else if kind < 20 {
+                self.catch_up(job);
+            }
+        }
+    }
+
+    /// A settings document that says both is refused, so nobody may write a cron.
+    fn set_rate(&mut self, job: usize) {
+        let setup = &mut self.jobs[job];
+        let cron = |it: &(Ms, Deed)| matches!(it.1, Deed::Operate(j, Operation::Cron(_)) if j == job);
+        if setup.spec.cron.is_some() && !self.plan.iter().any(cron) {
+            setup.spec.cron = None;
+            setup.spec.props.insert(EVERY.to_owned(), format!("{}ms", setup.period));
+        }
+    }
+
+    /// The same goes for what it needs.
+    fn catch_up(&mut self, job: usize) {
+        let spec = &mut self.jobs[job].spec;
+        let forgets = |it: &(Ms, Deed)| match &it.1 {
+            Deed::Operate(j, Operation::Misfire(_) | Operation::Monitor(_)) => *j == job,
+            Deed::Ambush(j, ambush) => *j == job && ambush.blow == Blow::ForgetMisfires,
+            _ => false,
+        };
+        if spec.misfire && spec.monitor_execution && !self.plan.iter().any(forgets) {
+            spec.props.insert(CATCH_UP.to_owned(), "last".to_owned());
+        }
+    }
+
+    /// Whether jobs have hooks, which hold up rounds.
+    pub fn has_hooks(&self) -> bool {
+        self.jobs.iter().any(|it| it.hooks != Hooks::default())
     }
 
     /// How long after the last disturbance everything is to be as if there had been none.
@@ -326,6 +381,7 @@ fn job(rng: &mut Rng, number: usize, slow: bool) -> JobSetup {
         long_percent: *rng.pick(&[0, 0, 10, 30]),
         endless_percent: *rng.pick(&[0, 0, 3]),
         deaf_percent: *rng.pick(&[0, 20, 60]),
+        hooks: Hooks::default(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! User code: runs that take their time, fail, do not listen, and write to a store that checks tokens.
 
-use elasticjob_core::coord::{Input, Order};
+use elasticjob_core::coord::{HookOrder, Input, Order};
 use elasticjob_core::event::Outcome;
 
-use crate::history::{Fact, ProcessId, RunId, UserRun};
+use crate::history::{Fact, HookCall, ProcessId, RunId, UserRun};
 use crate::scenario::Ms;
 use crate::world::{Event, World};
 
@@ -47,6 +47,29 @@ impl World {
             let (lasts, outcome) = self.behaviour(job);
             self.after(lasts, Event::Return(id, outcome));
         }
+    }
+
+    /// A hook: it takes a moment, or longer, and may fail.
+    pub(crate) fn call(&mut self, process: ProcessId, job: usize, order: HookOrder) {
+        let HookOrder { hook, round } = order;
+        let instance = self.processes[process].instance();
+        self.note(|| {
+            format!("{instance:?} job {job}: {hook} of round {} for {:?}", round.round, round.nominal)
+        });
+        let (number, nominal) = (round.round, round.nominal);
+        let started = self.now;
+        let call = HookCall { instance, job, round: number, hook, nominal, started, ended: None };
+        self.calls.push(call);
+        let lasts = if self.rng.chance(10) { self.rng.range(1_000..=8_000) } else { self.rng.range(1..=200) };
+        let error = self.rng.chance(10).then(|| "it went wrong".to_owned());
+        self.after(lasts, Event::HookReturn(self.calls.len() - 1, error));
+    }
+
+    pub(crate) fn return_from_hook(&mut self, id: usize, error: Option<String>) {
+        self.calls[id].ended = Some(self.now);
+        let HookCall { instance, job, round, hook, .. } = self.calls[id];
+        self.note(|| format!("{instance:?} job {job}: {hook} of round {round} returns"));
+        self.feed(instance.process, job, Input::HookFinished { round, hook, error });
     }
 
     /// How long a run takes, and how it ends.

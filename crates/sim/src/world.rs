@@ -10,7 +10,7 @@ use elasticjob_core::spec::JobSpec;
 use elasticjob_core::tree::{Change, SessionId};
 
 use crate::clock::Clock;
-use crate::history::{Fact, History, Instance, ProcessId, RunId, UserRun};
+use crate::history::{Fact, History, HookCall, Instance, ProcessId, RunId, UserRun};
 use crate::process::{Host, Process, State, Timer, Way};
 use crate::registry::{Conn, ConnId, Registry, Request, job_of, root};
 use crate::rng::Rng;
@@ -29,6 +29,8 @@ pub(crate) enum Event {
     Timer(ProcessId, Timer),
     /// User code returns.
     Return(RunId, Outcome),
+    /// A hook returns.
+    HookReturn(usize, Option<String>),
     /// The registry looks whether a session is silent for too long.
     Expire(SessionId),
     /// Something of the plan.
@@ -98,6 +100,7 @@ pub(crate) struct World {
     /// Which instance has which id.
     pub(crate) ids: BTreeMap<String, Instance>,
     pub(crate) runs: Vec<UserRun>,
+    pub(crate) calls: Vec<HookCall>,
     pub(crate) configs: Vec<Option<JobSpec>>,
     /// The greatest token that the store has seen, by job and item.
     pub(crate) store: BTreeMap<(usize, u32), u64>,
@@ -122,7 +125,8 @@ pub(crate) enum Undo {
 pub fn live(seed: u64, trace: bool) -> (History, Tally, Vec<String>) {
     let mut world = World::new(Scenario::new(seed), trace);
     world.live();
-    let history = History { scenario: world.scenario, runs: world.runs, facts: world.facts };
+    let history =
+        History { scenario: world.scenario, runs: world.runs, calls: world.calls, facts: world.facts };
     (history, world.tally, world.trace.unwrap_or_default())
 }
 
@@ -149,6 +153,7 @@ impl World {
             processes: Vec::new(),
             ids: BTreeMap::new(),
             runs: Vec::new(),
+            calls: Vec::new(),
             configs,
             store: BTreeMap::new(),
             faults: BTreeMap::new(),
@@ -211,6 +216,7 @@ impl World {
             Event::Reset(conn) => self.reset(conn),
             Event::Timer(process, timer) => self.on_timer(process, timer),
             Event::Return(run, outcome) => self.return_from(run, outcome),
+            Event::HookReturn(call, error) => self.return_from_hook(call, error),
             Event::Expire(session) => self.expire(session),
             Event::Deed(index) => {
                 let deed = self.scenario.plan[index].1.clone();
@@ -230,6 +236,7 @@ impl World {
             Event::Deliver(conn) | Event::Reset(conn) => Some(self.conns[*conn].process),
             Event::Timer(process, _) => Some(*process),
             Event::Return(run, _) => Some(self.runs[*run].instance.process),
+            Event::HookReturn(call, _) => Some(self.calls[*call].instance.process),
             Event::Arrive { .. }
             | Event::Expire(_)
             | Event::Deed(_)

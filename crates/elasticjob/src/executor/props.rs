@@ -48,6 +48,11 @@ pub enum TypeError {
         /// What is wrong with it, and what to write instead.
         remedy: String,
     },
+    /// What is called once for a round needs to know who is first and last.
+    #[error(
+        "listeners that are called once per cluster need monitorExecution: switch it on, or use a listener for every worker"
+    )]
+    NotMonitored,
     /// A property that may hold a secret cannot be used. Its value is not told.
     #[error("property {key} {fault}")]
     Secret {

@@ -97,6 +97,7 @@ fn setups() -> Vec<JobSetup> {
             },
             endless_percent: 0,
             deaf_percent: if job.deaf > 0 { 100 } else { 0 },
+            hooks: elasticjob_core::coord::Hooks::default(),
         }
     };
     jobs().into_iter().map(setup).collect()

@@ -7,7 +7,8 @@ use elasticjob_core::event::{Event, Skip, Source};
 use elasticjob_core::plan::Plan;
 use elasticjob_core::spec::JobSpec;
 use elasticjob_core::strategy::Strategies;
-use elasticjob_cron::{Schedule, Zone};
+use elasticjob_core::timer::Timer;
+use elasticjob_cron::Zone;
 use jiff::Timestamp;
 
 use crate::history::{Fact, History, Instance, ProcessId, SessionEnd, UserRun};
@@ -17,7 +18,7 @@ use crate::scenario::{Deed, Ms};
 const RESHARDING: Ms = 12_000;
 
 /// A cron expression, and its zone.
-type Timing = (Option<String>, Option<String>);
+type Timing = (Option<String>, Option<String>, BTreeMap<String, String>);
 
 /// A history with its indexes.
 pub struct Case<'a> {
@@ -32,14 +33,14 @@ pub struct Case<'a> {
     sessions: BTreeMap<Instance, (Ms, SessionEnd)>,
     bad_documents: Vec<(Ms, Ms)>,
     absurd_clocks: Vec<(Ms, Ms)>,
-    schedules: RefCell<BTreeMap<Timing, Option<Schedule>>>,
+    schedules: RefCell<BTreeMap<Timing, Option<Timer>>>,
 }
 
 /// What belongs to one job.
 #[derive(Default)]
 pub(super) struct JobCase<'a> {
     /// Configurations, each with the time from which it stood.
-    configs: Vec<(Ms, Option<&'a JobSpec>)>,
+    pub(super) configs: Vec<(Ms, Option<&'a JobSpec>)>,
     /// All runs, in the order of their beginnings.
     pub(super) runs: Vec<&'a UserRun>,
     /// What was recorded.
@@ -175,9 +176,9 @@ impl<'a> Case<'a> {
     }
 
     /// When a job fires.
-    pub(super) fn schedule(&self, spec: &JobSpec) -> Option<Schedule> {
+    pub(super) fn schedule(&self, spec: &JobSpec) -> Option<Timer> {
         let compile = || Plan::compile(spec.clone(), &Strategies::default(), &Zone::UTC).ok()?.schedule;
-        let key = (spec.cron.clone(), spec.time_zone.clone());
+        let key = (spec.cron.clone(), spec.time_zone.clone(), spec.props.clone());
         self.schedules.borrow_mut().entry(key).or_insert_with(compile).clone()
     }
 
