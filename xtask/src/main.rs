@@ -46,7 +46,7 @@ fn test() -> Result<()> {
     verify()?;
     cargo(&["test", "--workspace", "--all-features", "--all-targets", "--no-fail-fast"])?;
     cargo(&["test", "--workspace", "--all-features", "--doc"])?;
-    for example in ["failover", "dataflow", "extend", "attribute"] {
+    for example in ["failover", "dataflow", "hooks", "offsets", "extend", "attribute"] {
         cargo(&["run", "--quiet", "--package", "elasticjob", "--features", "macros", "--example", example])?;
     }
     interop()?;

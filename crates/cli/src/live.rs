@@ -77,6 +77,9 @@ impl Live {
             Event::Crashed { items } => {
                 self.say(record.at, job, &format!("shards {items:?} lost their runner"))
             }
+            Event::HookFailed { hook, error, .. } => {
+                self.say(record.at, job, &format!("{hook} failed: {error}"))
+            }
             Event::TookOver { item } => self.say(record.at, job, &format!("takes over shard {item}")),
             Event::TriggerHandedOn { from, .. } => {
                 self.say(record.at, job, &format!("takes over a trigger of {from}"));

@@ -51,17 +51,20 @@ pub enum Skip {
     ClockOff,
     /// Nothing belongs to this instance.
     NoItems,
+    /// The instance had to stop while the hook before the round was waited for.
+    Interrupted,
 }
 
 impl Skip {
     /// All of them.
-    pub const ALL: [Skip; 6] = [
+    pub const ALL: [Skip; 7] = [
         Skip::ItemDisabled,
         Skip::ServerDisabled,
         Skip::Overrun,
         Skip::TooLate,
         Skip::ClockOff,
         Skip::NoItems,
+        Skip::Interrupted,
     ];
     /// The names of all of them.
     pub const NAMES: &[&str] = &{
@@ -83,6 +86,7 @@ impl Skip {
             Skip::TooLate => "too-late",
             Skip::ClockOff => "clock-off",
             Skip::NoItems => "no-items",
+            Skip::Interrupted => "interrupted",
         }
     }
 }
@@ -96,6 +100,7 @@ impl fmt::Display for Skip {
             Skip::TooLate => "it could not start in time",
             Skip::ClockOff => "the clock differs too much from the registry's",
             Skip::NoItems => "no item belongs to this instance",
+            Skip::Interrupted => "the instance had to stop before it began",
         })
     }
 }
@@ -119,6 +124,52 @@ impl Outcome {
             Outcome::Failed(_) => "failed",
             Outcome::Cancelled => "cancelled",
         }
+    }
+}
+
+/// A call of user code around a round.
+///
+/// ```
+/// assert_eq!(elasticjob_core::event::Hook::OnceAfter.to_string(), "hook after the round, once per cluster");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hook {
+    /// Before the items of a round, on every instance that runs some.
+    Before,
+    /// After them.
+    After,
+    /// Before the first item of a round starts anywhere, on one instance.
+    OnceBefore,
+    /// After the last item of a round has ended, on one instance.
+    OnceAfter,
+}
+
+impl Hook {
+    /// All of them.
+    pub const ALL: [Hook; 4] = [Hook::Before, Hook::After, Hook::OnceBefore, Hook::OnceAfter];
+    /// The names of all of them.
+    pub const NAMES: &[&str] =
+        &[Hook::Before.name(), Hook::After.name(), Hook::OnceBefore.name(), Hook::OnceAfter.name()];
+
+    /// One word for it, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Hook::Before => "before",
+            Hook::After => "after",
+            Hook::OnceBefore => "once-before",
+            Hook::OnceAfter => "once-after",
+        }
+    }
+}
+
+impl fmt::Display for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Hook::Before => "hook before the round",
+            Hook::After => "hook after the round",
+            Hook::OnceBefore => "hook before the round, once per cluster",
+            Hook::OnceAfter => "hook after the round, once per cluster",
+        })
     }
 }
 
@@ -213,6 +264,15 @@ pub enum Event {
         item: u32,
         /// How.
         outcome: Outcome,
+    },
+    /// A hook returned an error, panicked, took too long, or could not be called. The round went on.
+    HookFailed {
+        /// The round.
+        task_id: String,
+        /// Which.
+        hook: Hook,
+        /// Why.
+        error: String,
     },
     /// A round ended.
     RoundFinished {

@@ -9,9 +9,12 @@ pub mod event;
 #[doc(hidden)]
 pub mod mutants;
 pub mod node;
+pub mod offset;
 pub mod ops;
 pub mod plan;
+pub mod policy;
 pub mod spec;
 pub mod strategy;
+pub mod timer;
 pub mod tree;
 pub mod view;

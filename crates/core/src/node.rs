@@ -1,7 +1,8 @@
 //! Every node of a job's subtree: the only place where paths are spelled.
 //!
-//! The spelling is that of ElasticJob 3.0.x, so that Java peers and consoles find what they look for. Two
-//! nodes are our own, and Java ignores them: [`Node::Cursor`] and [`Node::Parameter`].
+//! The spelling is that of ElasticJob 3.0.x, so that Java peers and consoles find what they look for. Some
+//! nodes are our own, and Java ignores them: [`Node::Cursor`], [`Node::Parameter`] and [`Node::Hooked`]; and
+//! [`Node::Offset`] is that of 1.x.
 
 use crate::tree::{Kind, Op};
 
@@ -16,6 +17,15 @@ pub enum Latch {
     /// Who runs the hook before a round, once per cluster.
     Started,
     /// Who runs the hook after a round, once per cluster.
+    Completed,
+}
+
+/// A side of a round, at which hooks are called once per cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Before the first item starts.
+    Started,
+    /// After the last has completed.
     Completed,
 }
 
@@ -73,8 +83,12 @@ pub enum Node {
     AllStarted,
     /// The parent of all [`Node::Completed`].
     AllCompleted,
+    /// The last fire whose hook was called, once per cluster. Our own addition.
+    Hooked(Phase),
     /// An instance is asked to run now.
     Trigger(String),
+    /// How far the job has come with an item: where 1.x kept it.
+    Offset(u32),
     /// Written to learn the registry's time.
     SystemTime,
     /// The host that runs next, where instances take turns.
@@ -115,7 +129,10 @@ impl Node {
             Node::Completed(item) => format!("/guarantee/completed/{item}"),
             Node::AllStarted => "/guarantee/started".into(),
             Node::AllCompleted => "/guarantee/completed".into(),
+            Node::Hooked(Phase::Started) => "/guarantee/started-fire".into(),
+            Node::Hooked(Phase::Completed) => "/guarantee/completed-fire".into(),
             Node::Trigger(id) => format!("/trigger/{id}"),
+            Node::Offset(item) => format!("/offset/{item}"),
             Node::SystemTime => "/systemTime/current".into(),
             Node::Baton => "/next-job-instance-ip".into(),
             Node::Other => panic!("a node we do not know has no path"),
@@ -143,6 +160,7 @@ impl Node {
             ["servers", ip, "", ..] => name(ip, Node::Server),
             ["instances", id, "", ..] => name(id, Node::Instance),
             ["trigger", id, "", ..] => name(id, Node::Trigger),
+            ["offset", i, "", ..] => item(i, Node::Offset),
             ["sharding", i, "", ..] => item(i, Node::Item),
             ["sharding", i, "instance", ""] => item(i, Node::Owner),
             ["sharding", i, "running", ""] => item(i, Node::Running),
@@ -160,6 +178,8 @@ impl Node {
             ["leader", "failover", "latch", it] => name(it, |it| Node::InLine(Latch::Failover, it)),
             ["guarantee", "started", "", ..] => Node::AllStarted,
             ["guarantee", "completed", "", ..] => Node::AllCompleted,
+            ["guarantee", "started-fire", "", ..] => Node::Hooked(Phase::Started),
+            ["guarantee", "completed-fire", "", ..] => Node::Hooked(Phase::Completed),
             ["guarantee", "started", i, ""] => item(i, Node::Started),
             ["guarantee", "completed", i, ""] => item(i, Node::Completed),
             ["guarantee", "started-latch", it, ""] => name(it, |it| Node::InLine(Latch::Started, it)),
@@ -229,11 +249,13 @@ mod tests {
         let id = || "10.0.0.1@-@7".to_owned();
         let mut nodes = vec![Node::Root, Node::Config, Node::Leader, Node::Necessary, Node::Processing];
         nodes.extend([Node::AllStarted, Node::AllCompleted, Node::SystemTime, Node::Baton]);
+        nodes.extend([Node::Hooked(Phase::Started), Node::Hooked(Phase::Completed)]);
         nodes.extend([Node::Server("10.0.0.1".into()), Node::Instance(id()), Node::Trigger(id())]);
         for i in [0, 7, 10, u32::MAX] {
             nodes.extend([Node::Item(i), Node::Owner(i), Node::Running(i), Node::Failover(i)]);
             nodes.extend([Node::Failovering(i), Node::Misfire(i), Node::Disabled(i), Node::Cursor(i)]);
             nodes.extend([Node::Parameter(i), Node::Crashed(i), Node::Started(i), Node::Completed(i)]);
+            nodes.push(Node::Offset(i));
         }
         for latch in [Latch::Election, Latch::Failover, Latch::Started, Latch::Completed] {
             nodes.push(Node::InLine(latch, "_c_x-latch-0000000001".into()));

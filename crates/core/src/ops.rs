@@ -16,7 +16,7 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use elasticjob_cron::{Schedule, Zone};
+use elasticjob_cron::Zone;
 use jiff::Timestamp;
 
 use crate::node::Node;
@@ -24,6 +24,7 @@ use crate::plan::Plan;
 use crate::spec::legacy::{Generation, detect};
 use crate::spec::{InstanceDoc, JobSpec, SpecError};
 use crate::strategy::Strategies;
+use crate::timer::Timer;
 use crate::tree::{Change, Entry, Op};
 use crate::view::{View, ip_of};
 
@@ -103,7 +104,7 @@ impl JobTree {
     }
 
     /// When the job fires, if it does; `zone` is where its schedule lives if its settings do not say.
-    pub fn schedule(&self, zone: &Zone) -> Option<Schedule> {
+    pub fn schedule(&self, zone: &Zone) -> Option<Timer> {
         schedule_of(&self.spec().ok()?, zone)
     }
 
@@ -148,7 +149,7 @@ impl JobTree {
 }
 
 /// When a job with these settings fires.
-fn schedule_of(spec: &JobSpec, zone: &Zone) -> Option<Schedule> {
+fn schedule_of(spec: &JobSpec, zone: &Zone) -> Option<Timer> {
     // Only a process knows its own strategies, and a schedule does not depend on them.
     let mut spec = spec.clone();
     (spec.job_sharding_strategy_type, spec.sharding_item_parameters) = (None, String::new());

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use elasticjob_cron::{DstPolicy, Fold, Gap, Schedule, Zone};
 
+use crate::policy::Policies;
 use crate::spec::{JobSpec, SHARDS_MAX, SpecError, read_cron, read_zone};
 use crate::strategy::{SINGLE_SHARDING_BALANCE, Strategies, Strategy};
+use crate::timer::Timer;
 
 /// What happens to a fire whose time of day a clock change skips: a key of `props`.
 pub const DST_GAP: &str = "elasticjob.dst.gap";
@@ -19,8 +21,10 @@ pub const DST_FOLD: &str = "elasticjob.dst.fold";
 pub struct Plan {
     /// What was written.
     pub spec: JobSpec,
-    /// When it fires; `None` for a job that only runs when asked.
-    pub schedule: Option<Schedule>,
+    /// When it fires; `None` for a job that only runs when asked, or some time after it ended.
+    pub schedule: Option<Timer>,
+    /// What else its properties ask for.
+    pub policies: Policies,
     /// The parameter of each item that has one.
     pub parameters: BTreeMap<u32, String>,
     /// Who gets what.
@@ -34,13 +38,20 @@ impl Plan {
         if !(1..=SHARDS_MAX).contains(&spec.sharding_total_count) {
             return Err(SpecError::ShardCount { value: i64::from(spec.sharding_total_count) });
         }
-        let schedule = compile_schedule(&spec, zone)?;
+        let policies = Policies::read(&spec)?;
+        let schedule = compile_schedule(&spec, &policies, zone)?;
         let name = spec.job_sharding_strategy_type.as_deref();
         let strategy = strategies.find(name).ok_or_else(|| {
             let known: Vec<&str> = strategies.names().collect();
             SpecError::choice("jobShardingStrategyType", name.unwrap_or_default(), &known.join(", "))
         })?;
-        Ok(Plan { schedule, parameters: spec.item_parameters()?, strategy, spec })
+        Ok(Plan { schedule, policies, parameters: spec.item_parameters()?, strategy, spec })
+    }
+
+    /// When it runs, in words; `None` if only when asked.
+    pub fn describe(&self) -> Option<String> {
+        let delay = self.policies.delay.map(|it| format!("{it:#} after it ended"));
+        self.schedule.as_ref().map(Timer::describe).or(delay)
     }
 
     /// Whether instances take turns at the only item.
@@ -56,10 +67,15 @@ impl fmt::Debug for Plan {
     }
 }
 
-fn compile_schedule(spec: &JobSpec, zone: &Zone) -> Result<Option<Schedule>, SpecError> {
-    let Some(cron) = read_cron(spec.cron.as_deref())? else { return Ok(None) };
+fn compile_schedule(spec: &JobSpec, policies: &Policies, zone: &Zone) -> Result<Option<Timer>, SpecError> {
+    let cron = read_cron(spec.cron.as_deref())?;
     let zone = spec.time_zone.as_deref().map_or_else(|| Ok(zone.clone()), read_zone)?;
-    Ok(Some(Schedule::new(cron, zone).with_policy(dst_policy(spec)?)))
+    let timer = match (cron, policies.every) {
+        (Some(cron), _) => Timer::cron(Schedule::new(cron, zone).with_policy(dst_policy(spec)?)),
+        (None, Some(period)) => Timer::every(period, zone),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(timer.within(policies.valid_from, policies.valid_until)))
 }
 
 fn dst_policy(spec: &JobSpec) -> Result<DstPolicy, SpecError> {

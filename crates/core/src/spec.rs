@@ -179,7 +179,7 @@ impl JobSpec {
         if let Some(value) = self.props.get("") {
             return Err(SpecError::EmptyPropKey { value: value.clone() });
         }
-        Ok(())
+        crate::policy::Policies::read(self).map(drop)
     }
 
     /// The parameters of single items.
@@ -409,6 +409,16 @@ pub enum SpecError {
         key: String,
         /// What is wrong, and the remedy.
         fault: &'static str,
+    },
+    /// A property of ours has a value that cannot be used.
+    #[error("property {key} `{value}` {fault}")]
+    Property {
+        /// The property.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What is wrong, and the remedy.
+        fault: String,
     },
     /// A document has a value of the wrong type.
     #[error("{field} `{value}` is {fault}")]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::mutants::{Mutant, on};
-use crate::node::{Latch, Node};
+use crate::node::{Latch, Node, Phase};
 use crate::tree::{Change, Entry, Stat, Zxid};
 
 /// A node's text, with the age and version that the registry gave it.
@@ -119,10 +119,12 @@ pub struct View {
     pub triggers: BTreeMap<String, String>,
     /// Everybody who stands in a line, first in line first.
     pub lines: BTreeMap<(Latch, String), String>,
-    /// Items that have started in this round.
-    pub started: BTreeSet<u32>,
-    /// Items that have completed in this round.
-    pub completed: BTreeSet<u32>,
+    /// Items that have started in this round, each with who says so; Java does not.
+    pub started: BTreeMap<u32, String>,
+    /// Items that have completed in this round, each with who says so; Java does not.
+    pub completed: BTreeMap<u32, String>,
+    /// The last fires whose hooks were called.
+    pub hooked: BTreeMap<Phase, Cursor>,
     /// The node that is written to learn the registry's time.
     pub system_time: Option<Stat>,
     /// The host that runs next, where instances take turns.
@@ -201,12 +203,13 @@ impl View {
             Node::Processing => self.processing = true,
             Node::InLine(latch, name) => drop(self.lines.insert(place(latch, &name), name)),
             Node::Crashed(item) => drop(self.crashed.insert(item)),
-            Node::Started(item) => drop(self.started.insert(item)),
-            Node::Completed(item) => drop(self.completed.insert(item)),
+            Node::Started(item) => drop(self.started.insert(item, text())),
+            Node::Completed(item) => drop(self.completed.insert(item, text())),
+            Node::Hooked(phase) => drop(self.hooked.insert(phase, read_cursor(entry))),
             Node::Trigger(id) => drop(self.triggers.insert(id, text())),
             Node::SystemTime => self.system_time = Some(entry.stat),
             Node::Baton => self.baton = Some(text()),
-            Node::AllStarted | Node::AllCompleted | Node::Other => {}
+            Node::AllStarted | Node::AllCompleted | Node::Offset(_) | Node::Other => {}
         }
     }
 
@@ -234,10 +237,11 @@ impl View {
             Node::Crashed(item) => drop(self.crashed.remove(&item)),
             Node::Started(item) => drop(self.started.remove(&item)),
             Node::Completed(item) => drop(self.completed.remove(&item)),
+            Node::Hooked(phase) => drop(self.hooked.remove(&phase)),
             Node::Trigger(id) => drop(self.triggers.remove(&id)),
             Node::SystemTime => self.system_time = None,
             Node::Baton => self.baton = None,
-            Node::AllStarted | Node::AllCompleted | Node::Other => {}
+            Node::AllStarted | Node::AllCompleted | Node::Offset(_) | Node::Other => {}
         }
     }
 

@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::time::Duration;
 
-use elasticjob_core::coord::{Coordinator, Effect, Input, Local, Now, Run, Verdict};
+use elasticjob_core::coord::{
+    Coordinator, Deadlines, Effect, HookOrder, Hooks, Input, Local, Now, Run, Verdict,
+};
 use elasticjob_core::event::{Event, Outcome};
 use elasticjob_core::node::Node;
 use elasticjob_core::ops;
@@ -39,6 +41,8 @@ struct Member {
     loses: Option<Loss>,
     /// The sizes of its transactions since somebody asked.
     transactions: Vec<usize>,
+    /// Hooks that it is calling.
+    calls: VecDeque<HookOrder>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +66,7 @@ struct World {
     tokens: BTreeMap<u32, Vec<Zxid>>,
     spec: JobSpec,
     class: String,
+    hooks: Hooks,
     start: Timestamp,
     elapsed: Duration,
     /// What members will be told, in order.
@@ -88,6 +93,7 @@ impl World {
             tokens: BTreeMap::new(),
             spec,
             class,
+            hooks: Hooks::default(),
             start,
             elapsed: Duration::ZERO,
             inbox,
@@ -105,6 +111,13 @@ impl World {
         match words.as_slice() {
             ["job", settings @ ..] => settings.iter().for_each(|it| configure(&mut self.spec, it)),
             ["class", class] => self.class = (*class).to_owned(),
+            ["hooks", "each"] => self.hooks.each = true,
+            ["hooks", "once", started, completed] => {
+                let (started, completed) = (parse_duration(started), parse_duration(completed));
+                self.hooks.once = Some(Deadlines { started, completed });
+            }
+            ["return", name] => self.end_call(name, None),
+            ["return", name, "with", error] => self.end_call(name, Some((*error).to_owned())),
             ["start", name] => self.start(name),
             ["at", time] => self.advance_to(time),
             ["finish", name, items @ ..] => self.finish(name, items, &Outcome::Succeeded),
@@ -215,8 +228,12 @@ impl World {
     }
 
     fn start(&mut self, name: &str) {
-        let local =
-            Local { spec: self.spec.clone(), class: self.class.clone(), zone: Zone::parse("UTC").unwrap() };
+        let local = Local {
+            spec: self.spec.clone(),
+            class: self.class.clone(),
+            zone: Zone::parse("UTC").unwrap(),
+            hooks: self.hooks,
+        };
         let coordinator = Coordinator::new(local, Strategies::default(), self.now());
         let session = self.tree.open_session();
         let member = Member {
@@ -230,6 +247,7 @@ impl World {
             cancelled: None,
             loses: None,
             transactions: Vec::new(),
+            calls: VecDeque::new(),
         };
         self.members.insert(name.to_owned(), member);
         self.connect(name, false);
@@ -280,24 +298,43 @@ impl World {
         }
     }
 
+    fn end_call(&mut self, name: &str, error: Option<String>) {
+        self.deliver();
+        match self.member(name).calls.pop_front() {
+            Some(HookOrder { hook, round }) => {
+                self.step(name, Input::HookFinished { round: round.round, hook, error });
+            }
+            None => self.say(name, "calls nothing"),
+        }
+    }
+
     /// Ends whatever runs, until nothing does.
     fn finish_all(&mut self) {
         self.deliver();
         let mut rounds = 0;
-        while let Some((name, items)) =
-            self.members.iter().find_map(|(name, it)| match it.coordinator.run() {
-                Run::Running { left, .. } => Some((name.clone(), left.clone())),
-                Run::Idle | Run::Sharding { .. } | Run::Beginning { .. } | Run::Completing { .. } => None,
-            })
-        {
+        while self.end_any_call() || self.finish_any() {
             rounds += 1;
             assert!(rounds < 100, "there is always something to do:\n{}", self.said);
-            let items: Vec<String> = items.iter().map(u32::to_string).collect();
-            let items: Vec<&str> = items.iter().map(String::as_str).collect();
-            self.finish(&name, &items, &Outcome::Succeeded);
             self.deliver();
             self.wake();
         }
+    }
+
+    fn end_any_call(&mut self) -> bool {
+        let caller = self.members.iter().find(|(_, it)| !it.calls.is_empty()).map(|(name, _)| name.clone());
+        caller.inspect(|name| self.end_call(name, None)).is_some()
+    }
+
+    fn finish_any(&mut self) -> bool {
+        let found = self.members.iter().find_map(|(name, it)| match it.coordinator.run() {
+            Run::Running { left, .. } => Some((name.clone(), left.clone())),
+            _ => None,
+        });
+        let Some((name, items)) = found else { return false };
+        let items: Vec<String> = items.iter().map(u32::to_string).collect();
+        let items: Vec<&str> = items.iter().map(String::as_str).collect();
+        self.finish(&name, &items, &Outcome::Succeeded);
+        true
     }
 
     fn current_round(&self, name: &str) -> Option<u64> {
@@ -422,6 +459,11 @@ impl World {
                     self.tokens.entry(it.item).or_default().push(it.token);
                 }
             }
+            Effect::Hook(call) => {
+                let items: Vec<u32> = call.round.items.iter().map(|it| it.item).collect();
+                self.say(name, &format!("calls the {} for {items:?}", call.hook));
+                self.member(name).calls.push_back(call);
+            }
             Effect::Yield { .. } => self.say(name, "tells its items to yield"),
             Effect::Cancel { round } => {
                 self.member(name).cancelled = Some(round);
@@ -441,7 +483,7 @@ impl World {
             Run::Running { round, left } => {
                 it.cancelled != Some(round.number) && items.iter().any(|item| left.contains(item))
             }
-            Run::Idle | Run::Sharding { .. } | Run::Beginning { .. } | Run::Completing { .. } => false,
+            _ => false,
         };
         let others = self.members.iter().filter(|(other, it)| *other != name && runs(it));
         others.map(|(other, _)| format!(" WHILE {other} STILL RUNS IT")).collect()
@@ -469,6 +511,7 @@ impl World {
             Event::ItemFinished { outcome: Outcome::Failed(error), item, .. } => {
                 self.say(name, &format!("item {item} failed: {error}"));
             }
+            Event::HookFailed { hook, error, .. } => self.say(name, &format!("{hook} failed: {error}")),
             Event::Registered { .. }
             | Event::Suspended
             | Event::Distrusted
@@ -542,6 +585,10 @@ fn configure(spec: &mut JobSpec, setting: &str) {
         "strategy" => spec.job_sharding_strategy_type = Some(setting["strategy=".len()..].to_owned()),
         "diff" => spec.max_time_diff_seconds = value.parse().unwrap(),
         "parameters" => spec.sharding_item_parameters = value,
+        "prop" => {
+            let (key, value) = value.split_once('=').expect("prop=key=value");
+            spec.props.insert(format!("elasticjob.{key}"), value.to_owned());
+        }
         unknown => panic!("unknown setting: {unknown}"),
     }
 }
@@ -598,8 +645,8 @@ fn the_stories_go_as_they_are_told() {
 
 /// What a cluster did in a life with everything in it: who joins, leaves, dies, is asked, is too slow. Returns
 /// what ran, and what the registry holds at the end.
-fn an_eventful_life(loss: Option<(usize, Loss)>) -> (Vec<String>, String, usize) {
-    let mut world = World { loss, ..World::new() };
+fn an_eventful_life(hooks: Hooks, loss: Option<(usize, Loss)>) -> (Vec<String>, String, usize) {
+    let mut world = World { loss, hooks, ..World::new() };
     let commands = "
         job shards=4 failover=true
         start a
@@ -628,13 +675,21 @@ fn an_eventful_life(loss: Option<(usize, Loss)>) -> (Vec<String>, String, usize)
             line => world.command(line),
         }
     }
+    let calls = world.said.lines().filter(|it| it.contains(" calls the hook") && it.contains("cluster"));
+    // Who dies while he calls one leaves it to the next: how often does not matter either.
+    let calls: BTreeSet<String> = calls
+        .map(|line| {
+            let time = line.split_once(' ').unwrap().0;
+            format!("{time} {}", line.split_once(" calls ").unwrap().1.split_once(" for ").unwrap().0)
+        })
+        .collect();
     // Who runs what does not matter, and which of the crashed items goes first.
     let runs = world.said.lines().filter(|it| it.contains(" runs ")).flat_map(|line| {
         let (time, rest) = line.split_once(' ').unwrap();
         let (items, why) = rest.split_once('[').unwrap().1.split_once(']').unwrap();
         items.split(", ").map(|item| format!("{time} {item}{why}")).collect::<Vec<_>>()
     });
-    let mut runs: Vec<String> = runs.collect();
+    let mut runs: Vec<String> = runs.chain(calls).collect();
     runs.sort();
     world.said.clear();
     world.show_tree();
@@ -643,11 +698,21 @@ fn an_eventful_life(loss: Option<(usize, Loss)>) -> (Vec<String>, String, usize)
 
 #[test]
 fn whichever_answer_is_lost_everything_runs_as_if_none_were() {
-    let (runs, tree, sent) = an_eventful_life(None);
+    lose_every_answer(Hooks::default());
+}
+
+#[test]
+fn whichever_answer_is_lost_hooks_are_called_as_if_none_were() {
+    let deadlines = Deadlines { started: Duration::from_secs(60), completed: Duration::from_secs(600) };
+    lose_every_answer(Hooks { each: true, once: Some(deadlines) });
+}
+
+fn lose_every_answer(hooks: Hooks) {
+    let (runs, tree, sent) = an_eventful_life(hooks, None);
     assert!(runs.len() > 25 && sent > 50, "{} runs in {sent} transactions", runs.len());
     for number in 1..=sent {
         for loss in [Loss::Request, Loss::Reply] {
-            let (runs_now, tree_now, _) = an_eventful_life(Some((number, loss)));
+            let (runs_now, tree_now, _) = an_eventful_life(hooks, Some((number, loss)));
             assert_eq!(runs.join("\n"), runs_now.join("\n"), "{loss:?} of transaction {number} is lost");
             assert_eq!(tree, tree_now, "{loss:?} of transaction {number} is lost");
         }

@@ -9,8 +9,10 @@ use std::time::Duration;
 use elasticjob_core::coord::{Coordinator, Effect, Input, Now, Slot, Verdict};
 use elasticjob_core::event::{Event, Outcome, StopReason};
 use elasticjob_core::node::Node;
+use elasticjob_core::plan::Plan;
+use elasticjob_core::spec::JobSpec;
+use elasticjob_core::timer::Timer;
 use elasticjob_core::view::View;
-use elasticjob_cron::Schedule;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -18,9 +20,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::executor::{Executor, Finished, MayBegin};
+use crate::executor::{Ended, Executor, MayBegin};
 use crate::handler::{Failure, Reporter};
 use crate::link::{Connection, Link};
+use crate::offsets::{NoOffsets, OffsetError, OffsetStore, RegistryOffsets};
 use crate::recorder::{Record, Recorder};
 use crate::registry::{CommitError, Focus, Op, Watch, WatchEvent};
 
@@ -30,8 +33,9 @@ pub(crate) struct Status {
     pub(crate) phase: Phase,
     /// It is registered, in a session that stands.
     pub(crate) stands: bool,
-    /// What its clock goes by.
-    pub(crate) schedule: Option<Schedule>,
+    /// What its clock goes by, and that in words.
+    pub(crate) schedule: Option<Timer>,
+    pub(crate) words: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,7 +99,7 @@ enum Happened {
     Link,
     Watch(WatchEvent),
     Committed(u64, Slot, Result<(), CommitError>),
-    Finished(Finished),
+    Ended(Ended),
     Leave,
     Distrust,
     Time,
@@ -176,7 +180,7 @@ impl Driver {
             },
             event = next_event(self.watch.as_mut()) => Happened::Watch(event),
             Some((session, slot, result)) = self.commits.next() => Happened::Committed(session, slot, result),
-            finished = self.executor.next() => Happened::Finished(finished),
+            ended = self.executor.next() => Happened::Ended(ended),
             Ok(()) = self.leave.changed() => Happened::Leave,
             () = sleep_until(distrust_at) => Happened::Distrust,
             () = sleep_until(wakeup.mono.map(|mono| self.clock.instant(mono))) => Happened::Time,
@@ -191,8 +195,11 @@ impl Driver {
             Happened::Link => self.follow_link(),
             Happened::Watch(event) => self.watched(event),
             Happened::Committed(session, slot, result) => self.committed(session, slot, result),
-            Happened::Finished(Finished { round, item, outcome }) => {
+            Happened::Ended(Ended::Item { round, item, outcome }) => {
                 self.step(Input::ItemFinished { round, item, outcome })
+            }
+            Happened::Ended(Ended::Hook { round, hook, error }) => {
+                self.step(Input::HookFinished { round, hook, error })
             }
             Happened::Leave => {
                 let grace = (*self.leave.borrow_and_update())?;
@@ -337,8 +344,10 @@ impl Driver {
             Effect::Commit { slot, ops } => self.commit(slot, ops),
             Effect::Run(order) => {
                 let plan = self.coordinator.plan().expect("an order comes from a plan");
-                self.executor.start(order, &plan.spec, &self.may_begin());
+                let (may_begin, offsets) = (self.may_begin(), self.offsets(&plan.spec));
+                self.executor.start(order, &plan.spec, &may_begin, &offsets);
             }
+            Effect::Hook(order) => self.executor.call(order),
             Effect::Yield { round } => self.executor.tell_to_yield(round),
             Effect::Cancel { round } => self.executor.cancel(round),
             Effect::Resync => self.resync = true,
@@ -359,6 +368,19 @@ impl Driver {
         }
     }
 
+    /// Offsets are written in the session in which the round was claimed, or not at all.
+    fn offsets(&self, spec: &JobSpec) -> Arc<dyn OffsetStore> {
+        let connection = self.connection.as_ref().filter(|it| it.number == self.known_session);
+        match connection {
+            _ if !spec.monitor_execution => Arc::new(NoOffsets(OffsetError::NotMonitored)),
+            None => Arc::new(NoOffsets(OffsetError::Fenced)),
+            Some(Connection { session, id, .. }) => {
+                let (session, root, me) = (session.clone(), self.root.clone(), id.clone());
+                Arc::new(RegistryOffsets { session, root, me })
+            }
+        }
+    }
+
     fn commit(&mut self, slot: Slot, ops: Vec<Op>) {
         let Some(connection) = self.connection.clone() else { return };
         let root = self.root.clone();
@@ -375,13 +397,14 @@ impl Driver {
 
     fn record(&mut self, event: Event, now: Now) {
         if matches!(event, Event::Registered { .. } | Event::ConfigChanged) {
-            let schedule = self.coordinator.plan().and_then(|plan| plan.schedule.clone());
-            self.status.send_modify(|it| (it.phase, it.schedule) = (Phase::Registered, schedule));
+            let plan = self.coordinator.plan();
+            let (schedule, words) = (plan.and_then(|it| it.schedule.clone()), plan.and_then(Plan::describe));
+            self.status.send_modify(|it| {
+                (it.phase, it.schedule, it.words) = (Phase::Registered, schedule, words);
+            });
         }
-        if let Event::ItemFinished { task_id, item, outcome: Outcome::Failed(message) } = &event {
-            let (run, item) = (Some(task_id.as_str().into()), Some(*item));
-            let message = message.as_str().into();
-            self.fail(&Failure { job: self.job.clone(), item, run, at: now.wall, message });
+        if let Some(failure) = failure_of(&self.job, &event, now) {
+            self.fail(&failure);
         }
         if let Some(connection) = &self.connection {
             self.me = connection.id.clone();
@@ -389,6 +412,19 @@ impl Driver {
         let (job, instance, next_fire) = (self.job.clone(), self.me.clone(), self.coordinator.next_fire());
         self.recorder.record(Record { at: now.wall, job, instance, event, next_fire });
     }
+}
+
+/// What error handlers are told of an event.
+fn failure_of(job: &Arc<str>, event: &Event, now: Now) -> Option<Failure> {
+    let (task_id, item, message) = match event {
+        Event::ItemFinished { task_id, item, outcome: Outcome::Failed(error) } => {
+            (task_id, Some(*item), error.clone())
+        }
+        Event::HookFailed { task_id, hook, error } => (task_id, None, format!("{hook} failed: {error}")),
+        _ => return None,
+    };
+    let (run, message) = (Some(task_id.as_str().into()), message.into());
+    Some(Failure { job: job.clone(), item, run, at: now.wall, message })
 }
 
 /// Removes what says that this instance takes part in the job, while its session goes on for other jobs.

@@ -2,6 +2,8 @@
 
 mod dataflow;
 pub(crate) mod http;
+pub(crate) mod listener;
+mod policies;
 pub(crate) mod script;
 pub(crate) mod typed;
 
@@ -17,7 +19,11 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::dataflow::Flow;
+use crate::offsets::{Offset, OffsetError};
 pub use dataflow::{DataflowJob, EachJob, PartlyFailed, Processed};
+pub(crate) use listener::Listeners;
+pub use listener::{Listener, OnceListener, Round};
+pub use policies::CatchUp;
 pub use typed::JobType;
 
 /// Why a shard failed. Any error converts into it, and so does a text: `Err("no rows".into())`.
@@ -66,6 +72,8 @@ pub struct Shard {
     /// writes, and let your store refuse those that carry a smaller one than it has seen: then nothing that an
     /// isolated worker still does can do harm.
     pub token: u64,
+    /// Which attempt this is, counted from 1. See [`Job::retries`].
+    pub attempt: u32,
     /// What came along with the trigger that it runs for: see [`Ops::trigger_with`](crate::Ops::trigger_with).
     /// Whoever takes the run over from a dead instance gets it, too.
     pub trigger_parameter: Option<Arc<str>>,
@@ -73,11 +81,14 @@ pub struct Shard {
     pub fetch_size: Option<u32>,
     pub(crate) cancel: CancellationToken,
     pub(crate) yielding: CancellationToken,
+    /// Code of the user's has begun: a token, because that is said once and waited for.
+    pub(crate) begun: CancellationToken,
+    pub(crate) offset: Offset,
 }
 
 impl Shard {
-    /// Whether to stop now: the session with the registry can no longer be trusted, or the time that a
-    /// leaving worker has is over.
+    /// Whether to stop now: the session with the registry can no longer be trusted, the time that a leaving
+    /// worker has is over, or that of [the attempt](Job::time_limit).
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
@@ -85,6 +96,34 @@ impl Shard {
     /// Waits until it is time to stop.
     pub async fn cancelled(&self) {
         self.cancel.cancelled().await;
+    }
+
+    /// How far the job has come with this shard: what the last run that wrote it left, on whatever worker. `None` if there
+    /// is nothing, or only an empty text.
+    ///
+    /// ```
+    /// use elasticjob::{JobError, Shard};
+    ///
+    /// async fn copy_new_rows(shard: Shard) -> Result<(), JobError> {
+    ///     let mut last: u64 = shard.offset().await?.map_or(Ok(0), |text| text.parse())?;
+    ///     for row in last + 1..=last + 100 {
+    ///         println!("copy row {row}");
+    ///         last = row;
+    ///     }
+    ///     shard.set_offset(last.to_string()).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub async fn offset(&self) -> Result<Option<String>, OffsetError> {
+        Ok(self.offset.read(self.item).await?.filter(|text| !text.is_empty()))
+    }
+
+    /// Writes how far the job has come with this shard, for the next run to read: it survives restarts, and moves with the
+    /// shard. A run that is over, or whose worker lost its session, is refused with [`OffsetError::Fenced`], however late it
+    /// wakes up. It costs a read and a transaction. Code that blocks writes
+    /// `tokio::runtime::Handle::current().block_on(shard.set_offset(…))`.
+    pub async fn set_offset(&self, text: impl AsRef<str>) -> Result<(), OffsetError> {
+        self.offset.write(self.item, text.as_ref()).await
     }
 
     /// Whether to stop when convenient: the shards are to be handed out anew, or the worker leaves.
@@ -199,6 +238,7 @@ pub struct Job {
     pub(crate) spec: JobSpec,
     pub(crate) class: String,
     pub(crate) work: Work,
+    pub(crate) listeners: Listeners,
 }
 
 impl Job {
@@ -227,11 +267,11 @@ impl Job {
     }
 
     fn new(name: impl Into<String>, work: Work) -> Job {
-        Job { spec: JobSpec::new(name, 1), class: String::new(), work }
+        Job::from_spec(JobSpec::new(name, 1), "", work)
     }
 
     pub(crate) fn from_spec(spec: JobSpec, class: &str, work: Work) -> Job {
-        Job { spec, class: class.to_owned(), work }
+        Job { spec, class: class.to_owned(), work, listeners: Listeners::default() }
     }
 
     /// The job's name.

@@ -36,6 +36,7 @@ mod job;
 mod link;
 mod listen;
 pub mod metrics;
+mod offsets;
 mod operator;
 pub mod ops;
 mod recorder;
@@ -45,7 +46,7 @@ pub mod testing;
 mod unbound;
 mod worker;
 
-pub use elasticjob_core::event::{Event, Outcome, Skip, Source, StopReason};
+pub use elasticjob_core::event::{Event, Hook, Outcome, Skip, Source, StopReason};
 pub use elasticjob_core::spec::{JobSpec, SpecError};
 pub use elasticjob_core::strategy::Strategy;
 #[cfg(feature = "macros")]
@@ -55,9 +56,11 @@ pub use executor::TypeError;
 pub use extensions::Extensions;
 pub use handler::{ErrorHandler, Failure, FailureKind, HandlerCounts, Report, Thrown};
 pub use job::{
-    DataflowJob, EachJob, Job, JobError, JobType, PartlyFailed, Pool, Processed, Shard, SimpleJob,
+    CatchUp, DataflowJob, EachJob, Job, JobError, JobType, Listener, OnceListener, PartlyFailed, Pool,
+    Processed, Round, Shard, SimpleJob,
 };
 pub use listen::ListenAt;
+pub use offsets::OffsetError;
 pub use ops::{Ops, OpsError};
 pub use recorder::{Record, Recorded, Records};
 pub use worker::{JobState, RegistryAt, RunningWorker, Worker, until_asked_to_end};

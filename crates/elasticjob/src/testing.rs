@@ -2,11 +2,12 @@
 //! a clock that belong to a test.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use elasticjob_core::coord::{Order, OrderItem};
-use elasticjob_core::event::{Outcome, Source};
+use async_trait::async_trait;
+use elasticjob_core::coord::{HookOrder, Order, OrderItem};
+use elasticjob_core::event::{Hook, Outcome, Source};
 use elasticjob_core::plan::Plan;
 use elasticjob_core::strategy::{Strategies, Strategy};
 use elasticjob_cron::Zone;
@@ -14,16 +15,17 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::executor::{self, Executor, MayBegin};
+use crate::executor::{self, Ended, Executor, MayBegin};
 use crate::extensions::Extensions;
 use crate::handler::{self, Failure};
 use crate::job::{Job, Shard};
+use crate::offsets::{Offset, OffsetError, OffsetStore};
 use crate::worker::Worker;
 
 /// How long a script that takes too long has to end, as on a worker.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
-/// A shard as a job would be given it.
+/// A shard as a job would be given it. Its offset is in memory, and empty at first.
 ///
 /// ```
 /// use elasticjob::testing;
@@ -44,11 +46,34 @@ pub fn shard(job: &str, item: u32, total: u32) -> Shard {
         source: Source::Trigger,
         merged: 0,
         token: 1,
+        attempt: 1,
         trigger_parameter: None,
         fetch_size: None,
         cancel: CancellationToken::new(),
         yielding: CancellationToken::new(),
+        begun: CancellationToken::new(),
+        offset: Offset::new(offsets()),
     }
+}
+
+/// Offsets that a test has for itself.
+#[derive(Default)]
+struct Offsets(Mutex<BTreeMap<u32, String>>);
+
+#[async_trait]
+impl OffsetStore for Offsets {
+    async fn read(&self, item: u32) -> Result<Option<String>, OffsetError> {
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&item).cloned())
+    }
+
+    async fn write(&self, item: u32, text: &str) -> Result<(), OffsetError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(item, text.to_owned());
+        Ok(())
+    }
+}
+
+pub(crate) fn offsets() -> Arc<dyn OffsetStore> {
+    Arc::new(Offsets::default())
 }
 
 /// The same shard, but told to stop: to see that your code does.
@@ -63,8 +88,8 @@ pub fn cancelled(shard: Shard) -> Shard {
     shard
 }
 
-/// Runs all shards of a job once, here and now, as one round on one worker would: parameters, pool and panics
-/// included. There is no registry.
+/// Runs all shards of a job once, here and now, as one round on one worker would: parameters, pool, listeners and
+/// panics included. There is no registry. What goes wrong in a listener is logged.
 ///
 /// ```
 /// use elasticjob::{Job, Outcome, Shard, testing};
@@ -99,15 +124,30 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
         job_parameter: plan.spec.job_parameter.clone(),
         items: (0..total).map(item).collect(),
     };
-    let mut executor = Executor::new(Arc::from(job.name()), job.work.clone(), CANCEL_GRACE);
+    let listeners = job.listeners.clone();
+    let mut executor = Executor::new(Arc::from(job.name()), job.work.clone(), listeners, CANCEL_GRACE);
+    for hook in [Hook::OnceBefore, Hook::Before] {
+        call(&mut executor, hook, &order).await;
+    }
     let always: MayBegin = Arc::new(|| true);
-    executor.start(order, &plan.spec, &always);
+    executor.start(order.clone(), &plan.spec, &always, &offsets());
     let mut outcomes = BTreeMap::new();
     while outcomes.len() < total as usize {
-        let finished = executor.next().await;
-        outcomes.insert(finished.item, finished.outcome);
+        if let Ended::Item { item, outcome, .. } = executor.next().await {
+            outcomes.insert(item, outcome);
+        }
+    }
+    for hook in [Hook::After, Hook::OnceAfter] {
+        call(&mut executor, hook, &order).await;
     }
     Ok(outcomes)
+}
+
+async fn call(executor: &mut Executor, hook: Hook, order: &Order) {
+    executor.call(HookOrder { hook, round: order.clone() });
+    if let Ended::Hook { error: Some(error), .. } = executor.next().await {
+        tracing::error!("{hook} failed: {error}");
+    }
 }
 
 /// Whether a strategy of your own keeps the rules: the same question has one answer, and every item goes to exactly

@@ -57,7 +57,8 @@ pub(crate) fn bind(mut worker: Worker, job: Job) -> Result<Worker, Error> {
     for (key, value) in job.spec.props.into_iter().filter(|(key, _)| key != ERROR_HANDLERS) {
         spec.props.entry(key).or_insert(value);
     }
-    worker.jobs.push(Job::from_spec(spec, &job.class, job.work));
+    let listeners = job.listeners;
+    worker.jobs.push(Job { listeners, ..Job::from_spec(spec, &job.class, job.work) });
     worker.unbound = Some(unbound);
     Ok(worker)
 }

@@ -197,17 +197,17 @@ fn keys_that_nobody_knows() {
             1 | regCenter: {serverLists: 'localhost:2181'}
               | ^^^^^^^^^
 
-            line 1, column 12: jobs.a.shardingCount is no setting of a job: did you mean shardingTotalCount? known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, http, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding
+            line 1, column 12: jobs.a.shardingCount is no setting of a job: did you mean shardingTotalCount? known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, http, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding, every, delay, validFrom, validUntil, catchUp, startJitter, timeLimit, retries, retryBackoff, retryBackoffMax
               |
             1 | jobs: {a: {shardingCount: 3}}
               |            ^^^^^^^^^^^^^
 
-            line 1, column 12: jobs.a.fail_over is no setting of a job: did you mean failover? known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, http, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding
+            line 1, column 12: jobs.a.fail_over is no setting of a job: did you mean failover? known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, http, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding, every, delay, validFrom, validUntil, catchUp, startJitter, timeLimit, retries, retryBackoff, retryBackoffMax
               |
             1 | jobs: {a: {fail_over: true}}
               |            ^^^^^^^^^
 
-            line 1, column 12: jobs.a.colour is no setting of a job: known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, http, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding
+            line 1, column 12: jobs.a.colour is no setting of a job: known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, http, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding, every, delay, validFrom, validUntil, catchUp, startJitter, timeLimit, retries, retryBackoff, retryBackoffMax
               |
             1 | jobs: {a: {colour: red}}
               |            ^^^^^^
@@ -1210,3 +1210,68 @@ const KEYS: [&str; 8] = [
     "type",
     "jobListenerTypes",
 ];
+
+#[test]
+fn policies_have_names_of_their_own_and_are_kept_in_props() {
+    let spec = job(
+        "{every: 90s, retries: 3, retry-backoff: 2s, timeLimit: 5m, validFrom: 2030-01-01T00:00:00Z, catchUp: 'all:3', props: {x: y}}",
+    );
+    let props: Vec<String> = spec.props.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    expect![[r#"
+        elasticjob.catchup=all:3
+        elasticjob.every=90s
+        elasticjob.retries=3
+        elasticjob.retry.backoff=2s
+        elasticjob.time.limit=5m
+        elasticjob.valid.from=2030-01-01T00:00:00Z
+        x=y"#]]
+    .assert_eq(&props.join("\n"));
+    check(
+        &[
+            "jobs: {a: {retries: many}}",
+            "jobs: {a: {every: 90s, cron: 0 0 2 * * ?}}",
+            "jobs: {a: {delay: 1y, props: {x: y}}}",
+            "jobs: {a: {validUntil: tomorrow}}",
+            "jobs: {a: {timeLimit: 5m, props: {elasticjob.time.limit: 4m}}}",
+            "jobs: {a: {props: {elasticjob.time.limit: 4 parsecs}}}",
+            "jobs: {a: {timelimit: 5m}}",
+        ],
+        &expect![[r#"
+            line 1, column 21: jobs.a.retries `many` is no such number: write one from 0 to 100
+              |
+            1 | jobs: {a: {retries: many}}
+              |                     ^^^^
+
+            line 1, column 19: jobs.a.every `90s` stands beside a cron: keep one of them
+              |
+            1 | jobs: {a: {every: 90s, cron: 0 0 2 * * ?}}
+              |                   ^^^
+
+            line 1, column 19: jobs.a.delay `1y` is no duration: write a number and its unit, as in 30s or 2m
+              |
+            1 | jobs: {a: {delay: 1y, props: {x: y}}}
+              |                   ^^
+
+            line 1, column 24: jobs.a.validUntil `tomorrow` is no instant: write one with its offset, as in 2030-01-01T06:00:00+01:00
+              |
+            1 | jobs: {a: {validUntil: tomorrow}}
+              |                        ^^^^^^^^
+
+            line 1, column 27: jobs.a.props has elasticjob.time.limit, but timeLimit says it already: keep one of them
+              |
+            1 | jobs: {a: {timeLimit: 5m, props: {elasticjob.time.limit: 4m}}}
+              |                           ^^^^^
+
+            line 1, column 19: jobs.a.props elasticjob.time.limit `4 parsecs` is no duration: write a number and its unit, as in 30s or 2m
+              |
+            1 | jobs: {a: {props: {elasticjob.time.limit: 4 parsecs}}}
+              |                   ^
+
+            line 1, column 12: jobs.a.timelimit is no setting of a job: did you mean timeLimit? known are cron, timeZone, shardingTotalCount, shardingItemParameters, jobParameter, script, http, elasticJobType, props, monitorExecution, failover, misfire, maxTimeDiffSeconds, reconcileIntervalMinutes, jobShardingStrategyType, jobExecutorThreadPoolSizeProviderType, jobErrorHandlerType, jobListenerTypes, description, disabled, overwrite, label, staticSharding, every, delay, validFrom, validUntil, catchUp, startJitter, timeLimit, retries, retryBackoff, retryBackoffMax
+              |
+            1 | jobs: {a: {timelimit: 5m}}
+              |            ^^^^^^^^^
+
+        "#]],
+    );
+}

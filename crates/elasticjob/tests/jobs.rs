@@ -9,9 +9,21 @@ mod dataflow;
 mod dataflow_example;
 #[path = "jobs/examples.rs"]
 mod examples;
+#[path = "jobs/hooks.rs"]
+mod hooks;
+#[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/hooks.rs"]
+mod hooks_example;
 #[cfg(feature = "http")]
 #[path = "jobs/http.rs"]
 mod http;
+#[path = "jobs/offsets.rs"]
+mod offsets;
+#[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/offsets.rs"]
+mod offsets_example;
+#[path = "jobs/policies.rs"]
+mod policies;
 #[path = "jobs/script.rs"]
 mod script;
 #[cfg(feature = "http")]

@@ -360,3 +360,101 @@ async fn ten_thousand_items_are_more_than_a_transaction_takes_and_run_all_the_sa
         worker.shutdown().await;
     }
 }
+
+struct Once(mpsc::UnboundedSender<String>);
+
+impl elasticjob::OnceListener for Once {
+    async fn before_first(&self, _: &elasticjob::Round) -> Result<(), JobError> {
+        Ok(self.0.send("before".to_owned())?)
+    }
+
+    async fn after_last(&self, _: &elasticjob::Round) -> Result<(), JobError> {
+        Ok(self.0.send("after".to_owned())?)
+    }
+}
+
+#[tokio::test]
+async fn of_two_workers_one_calls_what_is_called_once() {
+    let (sender, mut calls) = mpsc::unbounded_channel();
+    let mut workers = Vec::new();
+    for _ in 0..2 {
+        let shards = sender.clone();
+        let work = move |shard: Shard| {
+            let shards = shards.clone();
+            async move { Ok(shards.send(shard.item.to_string())?) }
+        };
+        let job = Job::simple("once", work).shards(4).one_off().once_listener(Once(sender.clone()));
+        workers.push(Worker::new(SERVER.url("once", QUICK)).job(job).start().await.unwrap());
+    }
+    let mut observer = Observer::of("once", "once").await;
+    observer.until("the assignment", |nodes| is_settled(nodes, 4, 2)).await;
+    for _ in 0..3 {
+        workers[0].trigger("once").await.unwrap();
+        let mut round = Vec::new();
+        for _ in 0..6 {
+            round.push(timeout(LONG, calls.recv()).await.expect("a call").unwrap());
+        }
+        let middle: BTreeSet<&str> = round[1..5].iter().map(String::as_str).collect();
+        assert_eq!((&*round[0], middle, &*round[5]), ("before", ["0", "1", "2", "3"].into(), "after"));
+    }
+    observer
+        .until("nothing left behind", |nodes| {
+            !nodes
+                .keys()
+                .any(|it| it.starts_with("/guarantee/started/") || it.starts_with("/guarantee/completed/"))
+        })
+        .await;
+    for worker in workers {
+        worker.shutdown().await;
+    }
+}
+
+/// A job that hands its shard out, and does not hear that it should stop.
+struct Deaf(mpsc::UnboundedSender<Shard>);
+
+impl elasticjob::SimpleJob for Deaf {
+    async fn run(&self, shard: Shard) -> Result<(), JobError> {
+        self.0.send(shard)?;
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_zombie_cannot_move_an_offset_back() {
+    use elasticjob::OffsetError;
+    use elasticjob_testkit::proxy::Weather;
+    let namespace = "offsets";
+    let proxy = Proxy::start(SERVER.port()).await;
+    let (sender, mut shards) = mpsc::unbounded_channel();
+    let start = async |url: String| {
+        let job = Job::simple("deaf", Deaf(sender.clone())).one_off().failover(true);
+        Worker::new(url).job(job).cancel_grace(Duration::from_secs(3600)).start().await.unwrap()
+    };
+    let first = start(proxy.url(namespace, QUICK)).await;
+    let mut observer = Observer::of(namespace, "deaf").await;
+    observer.until("an assignment", |it| is_settled(it, 1, 1)).await;
+    let first_id = first.instance_id().unwrap();
+    first.trigger("deaf").await.unwrap();
+    let zombie = next(&mut shards).await;
+    zombie.set_offset("100").await.unwrap();
+    let second = start(SERVER.url(namespace, QUICK)).await;
+    proxy.set(Weather::Cut);
+    observer.until("the end of its session", |it| !it.contains_key(&format!("/instances/{first_id}"))).await;
+    let successor = next(&mut shards).await;
+    assert_eq!(successor.offset().await.unwrap().as_deref(), Some("100"), "what was written stays");
+    successor.set_offset("200").await.unwrap();
+    // It wakes up when the way is free again, and does not know yet what happened.
+    let late = tokio::spawn(async move { (zombie.set_offset("110").await, zombie) });
+    proxy.set(Weather::Fair);
+    let (written, zombie) = timeout(LONG, late).await.expect("an answer").unwrap();
+    assert!(matches!(written, Err(OffsetError::Fenced | OffsetError::Registry(_))), "{written:?}");
+    observer
+        .until("the first worker's new session", |it| {
+            it.keys().filter(|path| path.starts_with("/instances/")).count() == 2
+        })
+        .await;
+    // With a new session of the same process it is a zombie all the same.
+    assert_eq!(zombie.set_offset("120").await, Err(OffsetError::Fenced));
+    assert_eq!(successor.offset().await.unwrap().as_deref(), Some("200"));
+    drop((first, second));
+}

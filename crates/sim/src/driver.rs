@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use elasticjob_core::coord::{Coordinator, Effect, Input, Local, Slot, Verdict};
+use elasticjob_core::coord::{Coordinator, Effect, Hooks, Input, Local, Slot, Verdict};
 use elasticjob_core::strategy::Strategies;
 use elasticjob_core::tree::{Op, SessionId};
 use elasticjob_cron::Zone;
@@ -25,7 +25,8 @@ impl World {
         self.hosts[host].process = Some(id);
         let now = self.hosts[host].clock.read(self.now);
         let jobs = self.scenario.jobs.iter().map(|job| {
-            let local = Local { spec: job.spec.clone(), class: "SIM".to_owned(), zone: Zone::UTC };
+            let hooks = Hooks::default();
+            let local = Local { spec: job.spec.clone(), class: "SIM".to_owned(), zone: Zone::UTC, hooks };
             let coordinator = Some(Coordinator::new(local, Strategies::default(), now));
             JobHere { coordinator, session: None, focus: None, wants_resync: false, wakes_at: None }
         });
@@ -296,6 +297,7 @@ impl World {
         match effect {
             Effect::Commit { slot, ops } => self.commit(id, job, slot, ops),
             Effect::Run(order) => self.run(id, job, order),
+            Effect::Hook(order) => self.note(|| format!("{instance:?} job {job}: {}", order.hook)),
             Effect::Yield { round } => self.note(|| format!("{instance:?} job {job}: yield round {round}")),
             Effect::Cancel { round } => self.cancel(id, job, round),
             Effect::Resync => self.processes[id].jobs[job].wants_resync = true,

@@ -12,9 +12,11 @@ impl Coordinator {
     /// From now on fires are ours to notice. One that has just passed may have fallen between two owners: the
     /// cursors of the items that we get will tell.
     pub(super) fn start_watching(&mut self) {
-        self.watching_since =
-            Some(self.now.wall.saturating_sub(misfire::LATE_START).unwrap_or(self.now.wall));
-        self.passed = self.last_fire().filter(|at| since(*at, self.now.wall) <= misfire::LATE_START);
+        if !self.watches_the_past() {
+            self.watching_since =
+                Some(self.now.wall.saturating_sub(misfire::LATE_START).unwrap_or(self.now.wall));
+            self.passed = self.last_fire().filter(|at| since(*at, self.now.wall) <= misfire::LATE_START);
+        }
         self.arm();
     }
 
@@ -42,6 +44,9 @@ impl Coordinator {
     }
 
     pub(super) fn look_at_clock(&mut self, out: &mut Vec<Effect>) {
+        if self.plan.as_ref().is_some_and(|it| it.policies.delay.is_some()) {
+            self.next_fire = None; // What the view says is looked at with the rules.
+        }
         if self.next_fire.is_some_and(|at| at <= self.now.wall)
             && let Some(fire) = self.last_fire()
         {
@@ -61,8 +66,10 @@ impl Coordinator {
             Run::Sharding { source: Source::Schedule | Source::Misfire, nominal } => *nominal = Some(fire),
             // The clock went back and has come again to the fire of the round that is on.
             on if on.is_for(fire) => self.overran = false,
-            Run::Idle | Run::Sharding { .. } | Run::Completing { .. } => self.due = Some(fire),
-            Run::Beginning { .. } | Run::Running { .. } => {
+            Run::Idle | Run::Sharding { .. } | Run::Completing { .. } | Run::Ending { .. } => {
+                self.due = Some(fire);
+            }
+            Run::Beginning { .. } | Run::Starting { .. } | Run::Running { .. } => {
                 self.overran = true;
                 let unmonitored =
                     self.plan.as_ref().filter(|it| !it.spec.monitor_execution && !it.spec.misfire);
@@ -80,7 +87,7 @@ impl Coordinator {
 
     /// A fire that waited for a connection too long is missed, if the job does not make up for misfires.
     pub(super) fn drop_stale_fire(&mut self, out: &mut Vec<Effect>) {
-        let makes_up = self.plan.as_ref().is_some_and(|it| it.spec.misfire);
+        let makes_up = self.plan.as_ref().is_some_and(|it| it.spec.misfire || it.policies.delay.is_some());
         if let Some(due) = self.due.filter(|at| !makes_up && since(*at, self.now.wall) > misfire::LATE_START)
         {
             self.due = None;

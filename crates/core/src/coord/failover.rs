@@ -99,7 +99,9 @@ pub(super) fn drop_leftovers(at: &Standpoint<'_>) -> Option<Move> {
 /// The queued item that we would take next. Java takes the first of the children, which it sorts by name,
 /// greatest first.
 fn next_in_queue(at: &Standpoint<'_>) -> Option<u32> {
-    let idle = at.run.is_idle() && at.due.is_none() && at.fails_over() && at.is_able();
+    // A fire that has to wait for the end of the round before does not keep us from helping to end it.
+    let free = at.due.is_none() || at.barriers.after.is_some();
+    let idle = at.run.is_idle() && free && at.fails_over() && at.is_able();
     let free = |item: &u32| idle && at.sees.covers(*item) && !at.zombies.contains_key(item);
     let takeable = at.view.crashed.iter().copied().filter(free);
     takeable.max_by_key(u32::to_string)

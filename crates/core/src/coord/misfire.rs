@@ -64,7 +64,9 @@ pub(super) fn settle(at: &Standpoint<'_>) -> Option<Move> {
 /// was ours while the fire passed.
 fn is_behind(at: &Standpoint<'_>, state: &Item, passed: Timestamp) -> bool {
     match at.open_since(state) {
-        Some(settled) => settled < passed && (at.overran || since(passed, at.now.wall) <= LATE_START),
+        Some(settled) => {
+            settled < passed && (at.overran || at.catches_up() || since(passed, at.now.wall) <= LATE_START)
+        }
         None => at.overran && at.cursor(state).is_none_or(|settled| settled < passed),
     }
 }

@@ -8,9 +8,12 @@
 //! on, so a lost answer, a duplicate, a conflict and a reconnect are one case: look again. And there is one
 //! transaction per concern under way, so no rule reacts to its own unfinished work.
 
+mod catchup;
 mod clock;
+mod delay;
 mod election;
 mod failover;
+mod guarantee;
 mod misfire;
 mod presence;
 mod remind;
@@ -25,16 +28,20 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::event::{Event, Outcome, Source, StopReason};
+use crate::event::{Event, Hook, Outcome, Skip, Source, StopReason};
 use crate::mutants::{Mutant, on};
+use crate::node::Phase;
 use crate::plan::Plan;
 use crate::spec::JobSpec;
 use crate::strategy::Strategies;
 use crate::tree::{Entry, Op, Stat};
 use crate::view::{DISABLED, ENABLED, View, ip_of};
-pub use run::{Asked, Round, Run};
+use guarantee::Barriers;
+pub use run::{Asked, Awaits, Round, Run};
 use standpoint::Standpoint;
-pub use terms::{Effect, Focus, Input, Local, Now, Order, OrderItem, Slot, Verdict, Wakeup};
+pub use terms::{
+    Deadlines, Effect, Focus, HookOrder, Hooks, Input, Local, Now, Order, OrderItem, Slot, Verdict, Wakeup,
+};
 
 /// Items that one transaction deals with. More are done in several, so that none grows beyond what a
 /// registry takes.
@@ -72,7 +79,7 @@ type Rule = fn(&Standpoint<'_>) -> Option<Move>;
 
 /// The coordination architecture: every rule, and the concern it belongs to. Order matters only for how soon
 /// things happen.
-const RULES: [(Slot, Rule); 12] = [
+const RULES: [(Slot, Rule); 14] = [
     (Slot::Presence, presence::be_present),
     (Slot::Election, election::campaign),
     (Slot::Election, election::abdicate),
@@ -85,6 +92,8 @@ const RULES: [(Slot, Rule); 12] = [
     (Slot::Leftovers, failover::drop_leftovers),
     (Slot::Misfire, misfire::settle),
     (Slot::Takeover, failover::take_over),
+    (Slot::Before, guarantee::before),
+    (Slot::After, guarantee::after),
 ];
 
 #[derive(Debug)]
@@ -133,6 +142,8 @@ pub struct Coordinator {
     told_to_cancel: bool,
     /// Items that still run here for an earlier session, with their round.
     zombies: BTreeMap<u32, u64>,
+    /// Hooks that are waited for.
+    barriers: Barriers,
     /// When the clock fires next.
     next_fire: Option<Timestamp>,
     /// The last fire that the clock has passed.
@@ -178,6 +189,7 @@ impl Coordinator {
             told_to_yield: false,
             told_to_cancel: false,
             zombies: BTreeMap::new(),
+            barriers: Barriers::default(),
             next_fire: None,
             passed: None,
             due: None,
@@ -225,7 +237,7 @@ impl Coordinator {
         if self.stopped {
             return Wakeup::default();
         }
-        let cancels = matches!(self.run, Run::Running { .. }) && !self.told_to_cancel;
+        let cancels = (self.run.has_code() && !self.told_to_cancel) || self.has_calls_to_stop();
         let cancel = self.leaving.as_ref().filter(|_| cancels).map(|it| it.cancel_at);
         let retry = self.backoff.values().map(|it| it.retry_at).filter(|at| *at > self.now.mono).min();
         // Nobody can act on it without a connection: waking up for it would be waking up for ever.
@@ -235,7 +247,7 @@ impl Coordinator {
             .map(|since| since + PATIENCE)
             .filter(|at| *at > self.now.mono);
         let reconcile = self.reconcile_at.filter(|_| self.connected);
-        let mono = [cancel, retry, patience, reconcile].into_iter().flatten().min();
+        let mono = [cancel, retry, patience, reconcile, self.next_hook_wakeup()].into_iter().flatten().min();
         Wakeup { wall: self.next_fire.filter(|_| self.leaving.is_none()), mono }
     }
 
@@ -262,6 +274,7 @@ impl Coordinator {
             Input::Changed(changes) => changes.iter().for_each(|change| self.view.apply(change)),
             Input::Settled(slot, verdict) => self.free(slot, verdict, out),
             Input::ItemFinished { round, item, outcome } => self.finish_item(round, item, outcome, out),
+            Input::HookFinished { round, hook, error } => self.finish_hook(round, hook, error, out),
             Input::Leave { grace } => {
                 let cancel_at = self.now.mono.saturating_add(grace);
                 self.leaving.get_or_insert(Leaving { reason: StopReason::Left, cancel_at });
@@ -292,6 +305,7 @@ impl Coordinator {
     /// Our marks are no longer ours. What still runs here is told to stop, and kept apart until it has.
     fn abandon_round(&mut self, out: &mut Vec<Effect>) {
         self.cancel(out);
+        self.forget_hooks();
         self.run = match std::mem::replace(&mut self.run, Run::Idle) {
             Run::Beginning { round, .. } if round.nominal.is_some() => {
                 Run::Sharding { source: round.source, nominal: round.nominal }
@@ -302,7 +316,11 @@ impl Coordinator {
                 Run::Idle
             }
             waiting @ Run::Sharding { .. } => waiting,
-            Run::Idle | Run::Beginning { .. } | Run::Completing { .. } => Run::Idle,
+            Run::Starting { round, .. } => {
+                out.push(Effect::Record(round.skipped(Skip::Interrupted)));
+                Run::Idle
+            }
+            Run::Idle | Run::Beginning { .. } | Run::Completing { .. } | Run::Ending { .. } => Run::Idle,
         };
     }
 
@@ -448,7 +466,7 @@ impl Coordinator {
                     moved = true;
                 }
             }
-            moved |= self.advance_run(out);
+            moved |= self.look_at_hooks(out) | self.look_at_delays() | self.advance_run(out);
             if !moved {
                 // Items of a round that begins are not judged yet.
                 let begins = matches!(self.run, Run::Beginning { .. }) && !on(Mutant::LoseFireWhileBeginning);
@@ -515,9 +533,20 @@ impl Coordinator {
                 // A replay stands for all that was missed so far.
                 self.overran &= round.source != Source::Misfire;
             }
-            (Run::Beginning { .. }, Run::Running { round, .. }) => {
+            (Run::Starting { awaits: Awaits::Cluster, .. }, Run::Starting { awaits: Awaits::Own, round }) => {
+                self.call(Hook::Before, round, out);
+            }
+            (Run::Beginning { .. }, Run::Starting { round, awaits }) => {
+                self.told_to_cancel = false;
+                match awaits {
+                    Awaits::Cluster => self.await_hook(Phase::Started, round),
+                    Awaits::Own | Awaits::Nothing => self.call(Hook::Before, round, out),
+                }
+            }
+            (_, Run::Running { round, .. }) => {
                 (self.told_to_yield, self.told_to_cancel) = (false, false);
                 let order = self.order(round);
+                self.complain_of_missing_marks(&order.task_id, out);
                 self.task_ids.insert(order.round, order.task_id.clone());
                 out.push(Effect::Record(Event::RoundStarted {
                     task_id: order.task_id.clone(),
@@ -529,9 +558,20 @@ impl Coordinator {
                 out.push(Effect::Run(order));
             }
             (Run::Running { round, .. }, _) => self.finish_round(round.number, out),
+            (Run::Completing { round, ran: true }, _) => {
+                self.await_hook(Phase::Completed, &round.clone());
+                if let Run::Ending { round } = &next {
+                    self.told_to_cancel = false;
+                    self.call(Hook::After, round, out);
+                }
+            }
             _ => {}
         }
         self.run = next;
+    }
+
+    fn call(&self, hook: Hook, round: &Round, out: &mut Vec<Effect>) {
+        out.push(Effect::Hook(HookOrder { hook, round: self.order(round) }));
     }
 
     fn order(&self, round: &Round) -> Order {
@@ -601,9 +641,11 @@ impl Coordinator {
     }
 
     fn tell_items(&mut self, out: &mut Vec<Effect>) {
-        let Run::Running { round, .. } = &self.run else { return };
         let wanted_elsewhere = self.view.necessary || self.leaving.is_some();
-        if wanted_elsewhere && !self.told_to_yield {
+        if let Run::Running { round, .. } = &self.run
+            && wanted_elsewhere
+            && !self.told_to_yield
+        {
             self.told_to_yield = true;
             out.push(Effect::Yield { round: round.number });
         }
@@ -613,9 +655,8 @@ impl Coordinator {
     }
 
     fn cancel(&mut self, out: &mut Vec<Effect>) {
-        if let Run::Running { round, .. } = &self.run
-            && !self.told_to_cancel
-        {
+        self.stop_calls(out);
+        if let Some(round) = self.run.round().filter(|_| self.run.has_code() && !self.told_to_cancel) {
             self.told_to_cancel = true;
             out.push(Effect::Cancel { round: round.number });
         }
@@ -675,6 +716,9 @@ impl Coordinator {
             next_round: self.next_round,
             zombies: &self.zombies,
             gave_up: &self.gave_up,
+            hooks: self.local.hooks,
+            barriers: &self.barriers,
+            out_of_time: self.leaving.as_ref().is_some_and(|it| it.cancel_at <= self.now.mono),
             roll: &self.roll,
         })
     }
@@ -694,7 +738,7 @@ impl Coordinator {
 
     /// What our mirror should follow.
     pub fn focus(&self) -> Focus {
-        if self.view.leader.as_deref() == Some(&self.me) {
+        if self.view.leader.as_deref() == Some(&self.me) || self.local.hooks.once.is_some() {
             return Focus::Everything;
         }
         let turns = self.plan.as_ref().is_some_and(Plan::takes_turns);

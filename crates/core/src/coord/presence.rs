@@ -59,10 +59,11 @@ fn join(at: &Standpoint<'_>) -> Option<Move> {
 /// Leaves, once nothing of ours runs any more. Java peers take an instance that goes while it runs items for
 /// a crashed one.
 fn leave(at: &Standpoint<'_>) -> Option<Move> {
-    if (!at.run.is_idle() && !on(Mutant::LeaveWhileRunning)) || at.busy_leading {
+    let busy = !at.run.is_idle() || at.barriers.is_any();
+    if (busy && !on(Mutant::LeaveWhileRunning)) || at.busy_leading {
         return None;
     }
-    let mut ops: Vec<Op> = [Latch::Election, Latch::Failover]
+    let mut ops: Vec<Op> = [Latch::Election, Latch::Failover, Latch::Started, Latch::Completed]
         .into_iter()
         .filter_map(|latch| Some(Node::InLine(latch, at.place_in_line(latch)?.clone()).delete()))
         .collect();

@@ -1,15 +1,15 @@
 //! The life of one round on this instance, from being wanted to having cleaned up.
 //!
 //! ```text
-//! Idle ──► Sharding ──► Beginning ──► Running ──► Completing ──► Idle
-//!   └──────── failover ────▲  └── clock off ──────────▲
+//! Idle ──► Sharding ──► Beginning ──► (Starting) ──► Running ──► Completing ──► (Ending) ──► Idle
+//!   └──────── failover ────▲  └── clock off ──────────────────────▲
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::{CHUNK, Move, Standpoint, failover};
+use super::{CHUNK, Move, Standpoint, catchup, delay, failover, guarantee};
 use crate::event::{Event, Skip, Source};
 use crate::mutants::{Mutant, on};
 use crate::node::Node;
@@ -66,6 +66,11 @@ impl Round {
         round
     }
 
+    /// It will not run.
+    pub(super) fn skipped(&self, why: Skip) -> Event {
+        Event::Skipped { nominal: self.nominal, items: self.items.clone(), why }
+    }
+
     /// Whether it stands for fires, and so for missed ones too.
     fn makes_up(&self) -> bool {
         matches!(self.source, Source::Schedule | Source::Misfire)
@@ -91,6 +96,13 @@ pub enum Run {
         /// The registry was asked to let us.
         asked: Option<Asked>,
     },
+    /// Everything is ours to run; the hooks before it come first.
+    Starting {
+        /// The round.
+        round: Round,
+        /// What is waited for.
+        awaits: Awaits,
+    },
     /// User code runs.
     Running {
         /// The round.
@@ -102,7 +114,25 @@ pub enum Run {
     Completing {
         /// The round.
         round: Round,
+        /// User code ran.
+        ran: bool,
     },
+    /// The hook after it is called.
+    Ending {
+        /// The round.
+        round: Round,
+    },
+}
+
+/// What a round waits for before its items start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaits {
+    /// The hook that one instance of all calls.
+    Cluster,
+    /// The hook that this instance calls.
+    Own,
+    /// Nothing any more.
+    Nothing,
 }
 
 /// A claim that was sent.
@@ -147,11 +177,14 @@ pub(super) fn advance(at: &Standpoint<'_>) -> Step {
         Run::Idle => idle(at),
         Run::Sharding { source, nominal } => await_assignment(at, *source, *nominal),
         // A mirror that was narrowed before it knew of the round does not say what became of it.
-        Run::Beginning { round, .. } | Run::Completing { round } if !sees_all(at, round) => Step::stay(),
+        Run::Beginning { round, .. } | Run::Completing { round, .. } if !sees_all(at, round) => Step::stay(),
         Run::Beginning { round, asked } => begin(at, round, *asked),
-        Run::Running { round, left } if left.is_empty() => Step::go(Run::Completing { round: round.clone() }),
-        Run::Running { .. } => Step::stay(),
-        Run::Completing { round } => complete(at, round),
+        Run::Starting { round, awaits } => await_hooks(at, round, *awaits),
+        Run::Running { round, left } if left.is_empty() => {
+            Step::go(Run::Completing { round: round.clone(), ran: true })
+        }
+        Run::Running { .. } | Run::Ending { .. } => Step::stay(),
+        Run::Completing { round, ran } => complete(at, round, *ran),
     }
 }
 
@@ -169,6 +202,13 @@ fn idle(at: &Standpoint<'_>) -> Step {
         let round = Round::new(at, Source::Failover, None, taken_over);
         return Step::go(Run::Beginning { round, asked: None });
     }
+    if let Some(last) = &at.barriers.after {
+        // The next round waits for the end of this one. What belongs to this one does not.
+        let belongs = |run: &Run| matches!(run, Run::Sharding { nominal, .. } if *nominal <= last.fire);
+        let free = last.fire.is_some() && !failover::waits_for_us(at);
+        let next = replay(at).filter(|run| free && belongs(run));
+        return next.map_or_else(Step::stay, Step::go);
+    }
     let next = if failover::waits_for_us(at) {
         None
     } else if at.view.triggers.contains_key(at.me) {
@@ -185,7 +225,10 @@ fn idle(at: &Standpoint<'_>) -> Step {
 /// was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands for no fire.
 fn replay(at: &Standpoint<'_>) -> Option<Run> {
     let noted = at.my_items().filter_map(|(_, state)| at.noted(state)).max();
-    let mut fires = [at.passed.max(noted), None].into_iter().filter(|_| !at.view.necessary);
+    let marked = at.my_items().filter(|(_, state)| state.misfire);
+    let oldest = marked.filter_map(|(_, state)| catchup::owed(at, state)).min();
+    let fires = oldest.into_iter().map(Some).chain([at.passed.max(noted), None]);
+    let mut fires = fires.filter(|_| !at.view.necessary);
     let nominal = fires.find(|it| !select(at, Source::Misfire, *it).is_empty())?;
     Some(Run::Sharding { source: Source::Misfire, nominal })
 }
@@ -236,7 +279,13 @@ fn select(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> BT
     known.filter(|(item, state)| may_run(at, **item, state, source, nominal)).map(|(item, _)| *item).collect()
 }
 
-fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal: Option<Timestamp>) -> bool {
+pub(super) fn may_run(
+    at: &Standpoint<'_>,
+    item: u32,
+    state: &Item,
+    source: Source,
+    nominal: Option<Timestamp>,
+) -> bool {
     let disabled = state.disabled && !on(Mutant::IgnoreDisabledItem);
     let zombie = at.zombies.contains_key(&item) && !on(Mutant::IgnoreZombies);
     let free = at.sees.covers(item) && state.running.is_none() && !disabled && !zombie;
@@ -244,10 +293,13 @@ fn may_run(at: &Standpoint<'_>, item: u32, state: &Item, source: Source, nominal
     let mine = enabled && state.failover.is_none() && at.is_mine(state);
     // A fire that the cursor has passed was settled already, here or elsewhere.
     let open = || at.cursor(state).is_none_or(|settled| nominal.is_none_or(|nominal| settled < nominal));
+    let due = || nominal.and_then(|by| delay::is_due(at, state, by)).unwrap_or(true);
+    // Where an item runs for each fire that it missed, none goes before an older one.
+    let next = || catchup::owed(at, state).is_none_or(|owed| nominal.is_none_or(|it| it <= owed));
     free && match source {
         Source::Failover => at.is_me(state.failover.as_ref()),
         Source::Trigger => mine,
-        Source::Schedule => mine && open(),
+        Source::Schedule => mine && open() && due() && next(),
         Source::Misfire => {
             mine && state.misfire && at.plan.spec.misfire && (open() || on(Mutant::RerunSettled))
         }
@@ -330,6 +382,7 @@ fn claim(at: &Standpoint<'_>, round: &Round, items: &[u32], ask_the_time: bool) 
             ops.push(if at.fails_over() { mark.create(at.me) } else { mark.create_ephemeral(at.me) });
             ops.extend(advance_cursor(at, round, item, state).filter(|_| !on(Mutant::ForgetCursor)));
         }
+        ops.extend(guarantee::register_start(at, round, item));
         let replayed = round.makes_up() && state.misfire && !on(Mutant::KeepMisfire);
         ops.extend(replayed.then(|| Node::Misfire(item).delete()));
         let parameter = round.parameters.get(&item).filter(|_| at.fails_over());
@@ -389,11 +442,34 @@ fn start(at: &Standpoint<'_>, round: &Round, time: Option<(Asked, Timestamp)>) -
     let limit = i64::from(at.plan.spec.max_time_diff_seconds);
     let off = time.map_or(0, |(asked, answer)| off_by(answer, asked.sent, at.now.wall));
     if limit >= 0 && off > limit * 1000 && !on(Mutant::IgnoreClockGuard) {
-        let items = round.items.clone();
-        let told = Event::Skipped { nominal: round.nominal, items, why: Skip::ClockOff };
-        return Step { next: Some(Run::Completing { round: round.clone() }), tell: Some(told), commit: None };
+        return give_up(round, Skip::ClockOff);
     }
-    Step::go(Run::Running { round: round.clone(), left: round.items.clone() })
+    let (round, own) = (round.clone(), at.hooks.each);
+    Step::go(match guarantee::opens(at, &round) {
+        true => Run::Starting { round, awaits: Awaits::Cluster },
+        false if own => Run::Starting { round, awaits: Awaits::Own },
+        false => Run::Running { left: round.items.clone(), round },
+    })
+}
+
+/// What was claimed does not run after all.
+fn give_up(round: &Round, why: Skip) -> Step {
+    let next = Run::Completing { round: round.clone(), ran: false };
+    Step { next: Some(next), tell: Some(round.skipped(why)), commit: None }
+}
+
+/// An instance that must go does not wait for others. A hook of its own is told to stop, and comes back.
+fn await_hooks(at: &Standpoint<'_>, round: &Round, awaits: Awaits) -> Step {
+    match awaits {
+        Awaits::Own => Step::stay(),
+        Awaits::Nothing => Step::go(Run::Running { round: round.clone(), left: round.items.clone() }),
+        Awaits::Cluster if at.barriers.before.is_none() => Step::go(match at.hooks.each {
+            true => Run::Starting { round: round.clone(), awaits: Awaits::Own },
+            false => Run::Running { round: round.clone(), left: round.items.clone() },
+        }),
+        Awaits::Cluster if at.out_of_time && !at.barriers.is_calling() => give_up(round, Skip::Interrupted),
+        Awaits::Cluster => Step::stay(),
+    }
 }
 
 /// How far the registry's time is from the interval in which it must have been read, in milliseconds. The
@@ -403,7 +479,7 @@ fn off_by(registry: Timestamp, sent: Timestamp, received: Timestamp) -> i64 {
     (ms(sent) - ms(registry)).max(ms(registry) - ms(received)).max(0)
 }
 
-fn complete(at: &Standpoint<'_>, round: &Round) -> Step {
+fn complete(at: &Standpoint<'_>, round: &Round, ran: bool) -> Step {
     let mut ops = Vec::new();
     for (&item, state) in at.view.items.iter().filter(|(item, _)| round.items.contains(item)) {
         if ops.len() >= CHUNK {
@@ -411,6 +487,8 @@ fn complete(at: &Standpoint<'_>, round: &Round) -> Step {
         }
         if state.running.as_ref().is_some_and(|it| it.by == at.me) {
             ops.push(Node::Running(item).delete());
+            ops.extend(guarantee::register_end(at, round, item).filter(|_| ran));
+            ops.extend(delay::note_end(at, item, state).filter(|_| ran));
             ops.extend(state.parameter.is_some().then(|| Node::Parameter(item).delete()));
         }
         let taken_over = at.is_me(state.failover.as_ref()) && !on(Mutant::KeepFailover);
@@ -423,7 +501,7 @@ fn complete(at: &Standpoint<'_>, round: &Round) -> Step {
     if !ops.is_empty() {
         return Step::commit(ops);
     }
-    Step::go(Run::Idle)
+    Step::go(if ran && at.hooks.each { Run::Ending { round: round.clone() } } else { Run::Idle })
 }
 
 /// Where instances take turns, the next host in the order of the strategies is next.
@@ -452,13 +530,20 @@ impl Run {
         matches!(self, Run::Sharding { source: Source::Schedule | Source::Misfire, .. })
     }
 
-    fn round(&self) -> Option<&Round> {
+    pub(super) fn round(&self) -> Option<&Round> {
         match self {
             Run::Idle | Run::Sharding { .. } => None,
-            Run::Beginning { round, .. } | Run::Running { round, .. } | Run::Completing { round } => {
-                Some(round)
-            }
+            Run::Beginning { round, .. }
+            | Run::Starting { round, .. }
+            | Run::Running { round, .. }
+            | Run::Completing { round, .. }
+            | Run::Ending { round } => Some(round),
         }
+    }
+
+    /// Code of the user's may be at work for this round.
+    pub(super) fn has_code(&self) -> bool {
+        matches!(self, Run::Starting { .. } | Run::Running { .. } | Run::Ending { .. })
     }
 
     /// The items of the current round.
@@ -473,8 +558,10 @@ impl Run {
             Run::Idle
             | Run::Sharding { .. }
             | Run::Beginning { .. }
+            | Run::Starting { .. }
             | Run::Running { .. }
-            | Run::Completing { .. } => self.items(),
+            | Run::Completing { .. }
+            | Run::Ending { .. } => self.items(),
         }
     }
 
@@ -496,8 +583,10 @@ impl Run {
             Run::Idle => "idle",
             Run::Sharding { .. } => "sharding",
             Run::Beginning { .. } => "beginning",
+            Run::Starting { .. } => "starting",
             Run::Running { .. } => "running",
             Run::Completing { .. } => "completing",
+            Run::Ending { .. } => "ending",
         }
     }
 }

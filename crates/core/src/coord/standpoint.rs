@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::guarantee::Barriers;
 use super::remind::Roll;
-use super::{CLOCK_TRUST, Focus, Now, Run, since};
+use super::{CLOCK_TRUST, Focus, Hooks, Now, Run, since};
 use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
@@ -32,6 +33,10 @@ pub(super) struct Standpoint<'a> {
     pub(super) next_round: u64,
     pub(super) zombies: &'a BTreeMap<u32, u64>,
     pub(super) gave_up: &'a BTreeSet<u32>,
+    pub(super) hooks: Hooks,
+    pub(super) barriers: &'a Barriers,
+    /// The time that a leaving instance has is over.
+    pub(super) out_of_time: bool,
     pub(super) roll: &'a Roll,
 }
 
@@ -68,6 +73,11 @@ impl<'a> Standpoint<'a> {
     /// Failover needs to know who runs what.
     pub(super) fn fails_over(&self) -> bool {
         self.plan.spec.failover && self.plan.spec.monitor_execution
+    }
+
+    /// Who is to be first and last can only be told of what is monitored.
+    pub(super) fn calls_once(&self) -> bool {
+        self.hooks.once.is_some() && self.plan.spec.monitor_execution
     }
 
     pub(super) fn item(&self, item: u32) -> Option<&'a Item> {
@@ -127,7 +137,8 @@ impl<'a> Standpoint<'a> {
     /// The schedule that stands fires then.
     pub(super) fn is_fire(&self, at: Timestamp) -> bool {
         let before = at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(at);
-        self.plan.schedule.as_ref().is_some_and(|it| it.next_after(before) == Some(at))
+        let any = self.plan.policies.delay.is_some(); // Then there is nothing to disagree on.
+        any || self.plan.schedule.as_ref().is_some_and(|it| it.next_after(before) == Some(at))
     }
 
     /// A transaction that begins with this is refused once we are gone.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use elasticjob_cron::Zone;
 use jiff::Timestamp;
 
-use crate::event::{Event, Outcome, Source, StopReason};
+use crate::event::{Event, Hook, Outcome, Source, StopReason};
 use crate::spec::JobSpec;
 use crate::tree::{Change, Entry, Op, Zxid};
 
@@ -37,6 +37,30 @@ pub struct Local {
     pub class: String,
     /// Where its schedule lives if the configuration does not say.
     pub zone: Zone,
+    /// The calls around its rounds that it wants.
+    pub hooks: Hooks,
+}
+
+/// The calls around rounds that a job wants.
+///
+/// ```
+/// assert_eq!(elasticjob_core::coord::Hooks::default().once, None);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Before and after the items of every round.
+    pub each: bool,
+    /// Before the first and after the last item of a round, on one instance of all.
+    pub once: Option<Deadlines>,
+}
+
+/// How long a round is held up by calls that are made once per cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Items that were claimed start without the call after so long.
+    pub started: Duration,
+    /// The next round begins without the call after so long.
+    pub completed: Duration,
 }
 
 /// The items whose nodes a mirror follows. Everything else, and who owns which item, it always follows.
@@ -90,6 +114,15 @@ pub enum Input {
         /// How.
         outcome: Outcome,
     },
+    /// A hook was called.
+    HookFinished {
+        /// The round it was called for.
+        round: u64,
+        /// Which.
+        hook: Hook,
+        /// What went wrong.
+        error: Option<String>,
+    },
     /// Finish what runs, and leave. What still runs after the grace is told to stop.
     Leave {
         /// How long running items may go on.
@@ -122,12 +155,14 @@ pub enum Effect {
     },
     /// Run these items, and answer [`Input::ItemFinished`] for each.
     Run(Order),
+    /// Call this, and answer [`Input::HookFinished`].
+    Hook(HookOrder),
     /// Tell the items of this round that they should end after what they are at.
     Yield {
         /// The round.
         round: u64,
     },
-    /// Tell the items of this round to end now.
+    /// Tell the items and hooks of this round to end now.
     Cancel {
         /// The round.
         round: u64,
@@ -138,6 +173,15 @@ pub enum Effect {
     Record(Event),
     /// This job is over here. No more inputs are expected.
     Stop(StopReason),
+}
+
+/// A hook to call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookOrder {
+    /// Which.
+    pub hook: Hook,
+    /// The round that it is called for.
+    pub round: Order,
 }
 
 /// A round to run.
@@ -201,6 +245,10 @@ pub enum Slot {
     Takeover,
     /// Missed fires.
     Misfire,
+    /// The hook before the round, once per cluster.
+    Before,
+    /// The hook after it.
+    After,
     /// The current round.
     Run,
 }

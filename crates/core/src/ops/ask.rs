@@ -308,7 +308,7 @@ impl JobDetail {
             summary: JobSummary::of(tree),
             spec: tree.spec().ok(),
             class: tree.view.class.clone().unwrap_or_default(),
-            schedule: schedule.as_ref().map(|it| it.cron().describe()),
+            schedule: schedule.as_ref().map(crate::timer::Timer::describe),
             next_fire: schedule.and_then(|it| it.next_after(now)),
             leader: tree.view.leader.clone(),
             resharding: tree.view.necessary,

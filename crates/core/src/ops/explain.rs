@@ -6,7 +6,7 @@ mod told;
 
 use std::collections::BTreeSet;
 
-use elasticjob_cron::{Schedule, Zone};
+use elasticjob_cron::Zone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::ask::{ShardInfo, ShardStatus, shards};
@@ -16,6 +16,7 @@ use super::{JobTree, Refusal};
 use crate::event::Event;
 use crate::node::Node;
 use crate::spec::JobSpec;
+use crate::timer::Timer;
 use crate::view::DISABLED;
 use records::Records;
 
@@ -111,6 +112,9 @@ pub fn explain(tree: &JobTree, question: &Question<'_>) -> Result<Explanation, R
 fn unscheduled(tree: &JobTree, spec: &JobSpec) -> Explanation {
     let answer = match spec.cron {
         Some(_) => "its schedule cannot be read, so it never fires",
+        None if spec.props.contains_key(crate::policy::DELAY) => {
+            "it has no fires: each shard runs again some time after it ended"
+        }
         None => "it has no cron: it runs only when it is triggered",
     };
     let asked = tree.view.triggers.keys().map(|id| format!("{id} is asked to run, and has not begun"));
@@ -125,7 +129,7 @@ fn unscheduled(tree: &JobTree, spec: &JobSpec) -> Explanation {
 struct Case<'a> {
     tree: &'a JobTree,
     spec: &'a JobSpec,
-    schedule: &'a Schedule,
+    schedule: &'a Timer,
     question: &'a Question<'a>,
     all: Vec<ShardInfo>,
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use elasticjob_core::event::{Event, Outcome, Skip, Source, StopReason};
+use elasticjob_core::event::{Event, Hook, Outcome, Skip, Source, StopReason};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -77,6 +77,10 @@ fn words(event: &Event) -> Words {
             let fields = vec![("taskId", json!(task_id)), ("item", json!(item))];
             let more = vec![("outcome", json!(outcome.name())), ("error", error_of(outcome))];
             ("item-finished", [fields, more].concat())
+        }
+        Event::HookFailed { task_id, hook, error } => {
+            let fields = vec![("taskId", json!(task_id)), ("hook", json!(hook.name()))];
+            ("hook-failed", [fields, vec![("error", json!(error))]].concat())
         }
         Event::RoundFinished { task_id } => ("round-finished", vec![("taskId", json!(task_id))]),
         Event::Missed { nominal, items } => {
@@ -158,6 +162,11 @@ fn event(fields: &Fields<'_>) -> Result<Event, LineError> {
             task_id: fields.text("taskId")?,
             item: fields.number("item")?,
             outcome: outcome(fields)?,
+        },
+        "hook-failed" => Event::HookFailed {
+            task_id: fields.text("taskId")?,
+            hook: fields.named("hook", Hook::ALL, Hook::name)?,
+            error: fields.text("error")?,
         },
         "round-finished" => Event::RoundFinished { task_id: fields.text("taskId")? },
         "missed" => Event::Missed {
@@ -273,6 +282,8 @@ mod tests {
         }));
         all.extend([Outcome::Succeeded, Outcome::Failed("no\nrows".into()), Outcome::Cancelled].map(ended));
         all.extend(Skip::ALL.map(skipped));
+        let failed = |hook| Event::HookFailed { task_id: "t".into(), hook, error: "no".into() };
+        all.extend(Hook::ALL.map(failed));
         let stops = [
             StopReason::Left,
             StopReason::ShutDown,
@@ -330,6 +341,11 @@ mod tests {
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"too-late"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"clock-off"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"no-items"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"interrupted"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"hook-failed","taskId":"t","hook":"before","error":"no"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"hook-failed","taskId":"t","hook":"after","error":"no"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"hook-failed","taskId":"t","hook":"once-before","error":"no"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"hook-failed","taskId":"t","hook":"once-after","error":"no"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"left"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"shut-down"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"stopped","reason":"removed"}

@@ -1,7 +1,9 @@
 //! Runs the shards of one job: as many at a time as its pool allows, each with a way to be stopped.
 
+mod attempts;
 mod context;
 pub(crate) mod dataflow;
+mod hooks;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 #[cfg(not(feature = "http"))]
@@ -17,8 +19,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use elasticjob_core::coord::Order;
-use elasticjob_core::event::Outcome;
+use elasticjob_core::coord::{HookOrder, Order};
+use elasticjob_core::event::{Hook, Outcome};
+use elasticjob_core::policy::{DELAY, Policies};
 use elasticjob_core::spec::JobSpec;
 use futures_util::FutureExt;
 use tokio::sync::Semaphore;
@@ -26,16 +29,17 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::job::{Job, JobError, Shard, Work};
+use crate::job::{Job, JobError, Listeners, Shard, Work};
+use crate::offsets::{Offset, OffsetStore};
+use hooks::Hooks;
 use http::Http;
 pub(crate) use props::Props;
 pub use props::TypeError;
 
-/// An item that ended.
-pub(crate) struct Finished {
-    pub(crate) round: u64,
-    pub(crate) item: u32,
-    pub(crate) outcome: Outcome,
+/// Something that ended.
+pub(crate) enum Ended {
+    Item { round: u64, item: u32, outcome: Outcome },
+    Hook { round: u64, hook: Hook, error: Option<String> },
 }
 
 /// Whether what was granted may still begin.
@@ -48,7 +52,8 @@ pub(crate) struct Executor {
     http: Arc<Http>,
     cancel_grace: Duration,
     rounds: BTreeMap<u64, Round>,
-    tasks: JoinSet<Finished>,
+    hooks: Hooks,
+    tasks: JoinSet<Ended>,
 }
 
 struct Round {
@@ -58,16 +63,22 @@ struct Round {
 }
 
 impl Executor {
-    pub(crate) fn new(job: Arc<str>, work: Work, cancel_grace: Duration) -> Executor {
-        let http = Arc::default();
-        Executor { job, work, http, cancel_grace, rounds: BTreeMap::new(), tasks: JoinSet::new() }
+    pub(crate) fn new(job: Arc<str>, work: Work, listeners: Listeners, cancel_grace: Duration) -> Executor {
+        let (http, hooks) = (Arc::default(), Hooks::new(listeners));
+        Executor { job, work, http, cancel_grace, rounds: BTreeMap::new(), hooks, tasks: JoinSet::new() }
     }
 
     /// An item may wait for its turn, and the process may stand still meanwhile: whether it may begin is asked
     /// when it does.
-    pub(crate) fn start(&mut self, order: Order, spec: &JobSpec, may_begin: &MayBegin) {
+    pub(crate) fn start(
+        &mut self,
+        order: Order,
+        spec: &JobSpec,
+        may_begin: &MayBegin,
+        offsets: &Arc<dyn OffsetStore>,
+    ) {
         let permits = Arc::new(Semaphore::new(pool_size(spec)));
-        let (cancel, yielding) = (CancellationToken::new(), CancellationToken::new());
+        let [cancel, yielding, begun] = std::array::from_fn(|_| CancellationToken::new());
         let (task_id, job_parameter): (Arc<str>, Arc<str>) =
             (order.task_id.into(), order.job_parameter.into());
         self.rounds.insert(
@@ -75,6 +86,8 @@ impl Executor {
             Round { left: order.items.len(), cancel: cancel.clone(), yielding: yielding.clone() },
         );
         let props = Arc::new(spec.props.clone());
+        // What cannot be read is refused with the configuration, before it comes to a round.
+        let policies = Arc::new(Policies::read(spec).unwrap_or_default());
         // A number that is none is said by the job that needs it.
         let fetch_size = dataflow::fetch_size(Props(&props)).ok().flatten();
         for it in order.items {
@@ -89,24 +102,32 @@ impl Executor {
                 source: order.source,
                 merged: order.merged,
                 token: it.token,
+                attempt: 1,
                 trigger_parameter: it.trigger_parameter.map(Arc::from),
                 fetch_size,
                 cancel: cancel.clone(),
                 yielding: yielding.clone(),
+                begun: begun.clone(),
+                offset: Offset::new(offsets.clone()),
             };
             let (round, item) = (order.round, it.item);
             let item_run = ItemRun {
                 work: self.work.clone(),
                 http: self.http.clone(),
                 props: props.clone(),
+                policies: policies.clone(),
                 permits: permits.clone(),
                 may_begin: may_begin.clone(),
                 cancel_grace: self.cancel_grace,
             };
             let span = span(&shard);
-            let run = async move { Finished { round, item, outcome: item_run.run(shard).await } };
+            let run = async move { Ended::Item { round, item, outcome: item_run.run(shard).await } };
             self.tasks.spawn(run.instrument(span));
         }
+    }
+
+    pub(crate) fn call(&mut self, order: HookOrder) {
+        self.tasks.spawn(self.hooks.call(self.job.clone(), order, self.cancel_grace));
     }
 
     pub(crate) fn tell_to_yield(&self, round: u64) {
@@ -116,23 +137,34 @@ impl Executor {
     }
 
     pub(crate) fn cancel(&self, round: u64) {
+        self.hooks.cancel(round);
         if let Some(round) = self.rounds.get(&round) {
             round.cancel.cancel();
         }
     }
 
-    /// The next item that ends; never, if none runs. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Finished {
+    /// The next item or hook that ends; never, if none runs. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Ended {
         loop {
             match self.tasks.join_next().await {
-                Some(Ok(finished)) => {
-                    self.count(finished.round);
-                    return finished;
+                Some(Ok(ended)) => {
+                    self.note(&ended);
+                    return ended;
                 }
                 // A task catches the panics of its job, and only the drop of all tasks aborts one.
                 Some(Err(error)) => tracing::error!(job = &*self.job, "an item was lost: {error}"),
                 None => return std::future::pending().await,
             }
+        }
+    }
+
+    fn note(&mut self, ended: &Ended) {
+        match ended {
+            Ended::Item { round, item, outcome } => {
+                self.hooks.note(*round, *item, outcome);
+                self.count(*round);
+            }
+            Ended::Hook { round, hook, .. } => self.hooks.ended(*round, *hook),
         }
     }
 
@@ -155,7 +187,20 @@ fn span(shard: &Shard) -> tracing::Span {
 /// Whether the properties of a job are what its type needs.
 pub(crate) fn check(job: &Job) -> Result<(), TypeError> {
     let props = Props(&job.spec.props);
-    match job.work {
+    let once = job.listeners.hooks().once.is_some();
+    if once && !job.spec.monitor_execution {
+        return Err(TypeError::NotMonitored);
+    }
+    if once && let Some(delay) = props.text(DELAY) {
+        let remedy =
+            "has no rounds that all shards share: remove the listeners that are called once per cluster";
+        return Err(TypeError::wrong(DELAY, delay, remedy));
+    }
+    check_work(&job.work, props)
+}
+
+fn check_work(work: &Work, props: Props<'_>) -> Result<(), TypeError> {
+    match work {
         Work::Async(_) | Work::Blocking(_) => Ok(()),
         Work::Dataflow(_) => dataflow::Settings::read(props).map(drop),
         Work::Script => script::check(props),
@@ -182,13 +227,14 @@ struct ItemRun {
     work: Work,
     http: Arc<Http>,
     props: Arc<BTreeMap<String, String>>,
+    policies: Arc<Policies>,
     permits: Arc<Semaphore>,
     may_begin: MayBegin,
     cancel_grace: Duration,
 }
 
 impl ItemRun {
-    async fn run(self, shard: Shard) -> Outcome {
+    async fn attempt(&self, shard: Shard) -> Outcome {
         let cancel = shard.cancel.clone();
         let _permit = tokio::select! {
             permit = self.permits.acquire() => permit,
@@ -197,8 +243,9 @@ impl ItemRun {
         if cancel.is_cancelled() || !(self.may_begin)() {
             return Outcome::Cancelled;
         }
+        shard.begun.cancel();
         let (props, grace) = (Props(&self.props), self.cancel_grace);
-        match self.work {
+        match self.work.clone() {
             Work::Async(job) => stoppable(async { job.run(shard).await }, &cancel, grace).await,
             Work::Blocking(job) => {
                 let span = tracing::Span::current();
@@ -299,9 +346,9 @@ mod tests {
             async { Ok(()) }
         });
         let job = job.pool(crate::Pool::Single);
-        let mut executor = Executor::new("j".into(), job.work, Duration::ZERO);
+        let mut executor = Executor::new("j".into(), job.work, Listeners::default(), Duration::ZERO);
         let items = (0..3)
-            .map(|item| OrderItem { item, parameter: None, trigger_parameter: None, token: 1 })
+            .map(|item| OrderItem { item, parameter: None, token: 1, trigger_parameter: None })
             .collect();
         let order = Order {
             round: 1,
@@ -314,10 +361,11 @@ mod tests {
             items,
         };
         let may_begin: MayBegin = Arc::new(move || trusted.load(Ordering::SeqCst));
-        executor.start(order, &job.spec, &may_begin);
+        executor.start(order, &job.spec, &may_begin, &crate::testing::offsets());
         let mut outcomes = Vec::new();
         for _ in 0..3 {
-            outcomes.push(executor.next().await.outcome);
+            let Ended::Item { outcome, .. } = executor.next().await else { panic!("no hooks here") };
+            outcomes.push(outcome);
         }
         assert_eq!(begun.load(Ordering::SeqCst), 1);
         assert_eq!(outcomes.iter().filter(|it| **it == Outcome::Cancelled).count(), 2, "{outcomes:?}");

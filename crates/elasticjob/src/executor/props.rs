@@ -56,6 +56,11 @@ pub enum TypeError {
         /// What is wrong, and the remedy.
         fault: String,
     },
+    /// What is called once for a round needs to know who is first and last.
+    #[error(
+        "listeners that are called once per cluster need monitorExecution: switch it on, or use a listener for every worker"
+    )]
+    NotMonitored,
     /// HTTP jobs are an option of the library, and this program was built without it.
     #[error("HTTP jobs need the feature `http` of the crate elasticjob, which this program is built without")]
     NoHttp,

@@ -90,7 +90,7 @@ pub(super) fn check(props: Props<'_>) -> Result<(), TypeError> {
     Settings::read(props).map(drop)
 }
 
-fn variables(shard: &Shard) -> [(&'static str, Option<String>); 9] {
+fn variables(shard: &Shard) -> [(&'static str, Option<String>); 10] {
     [
         ("ELASTICJOB_JOB_NAME", Some(shard.job.to_string())),
         ("ELASTICJOB_TASK_ID", Some(shard.task_id.to_string())),
@@ -99,6 +99,7 @@ fn variables(shard: &Shard) -> [(&'static str, Option<String>); 9] {
         ("ELASTICJOB_SHARDING_PARAMETER", shard.parameter.clone()),
         ("ELASTICJOB_JOB_PARAMETER", Some(shard.job_parameter.to_string())),
         ("ELASTICJOB_FENCING_TOKEN", Some(shard.token.to_string())),
+        ("ELASTICJOB_ATTEMPT", Some(shard.attempt.to_string())),
         ("ELASTICJOB_TRIGGER_PARAMETER", shard.trigger_parameter.as_deref().map(str::to_owned)),
         ("ELASTICJOB_NOMINAL_TIME", shard.nominal.map(|at| at.to_string())),
     ]

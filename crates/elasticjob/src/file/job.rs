@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use elasticjob_core::policy;
 use elasticjob_core::spec::{JobSpec, PoolKey, SpecError};
 
 use super::document::{Entry, Map, Value};
@@ -14,7 +15,7 @@ use crate::job::http;
 use crate::job::script::command_line;
 
 /// What a job may say, in the order in which messages list it.
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 33] = [
     "cron",
     "timeZone",
     "shardingTotalCount",
@@ -38,6 +39,16 @@ const KEYS: [&str; 23] = [
     "overwrite",
     "label",
     "staticSharding",
+    "every",
+    "delay",
+    "validFrom",
+    "validUntil",
+    "catchUp",
+    "startJitter",
+    "timeLimit",
+    "retries",
+    "retryBackoff",
+    "retryBackoffMax",
 ];
 
 /// A type of job that the file alone can describe: its key, its name to Java, and the property that says what to do.
@@ -95,6 +106,8 @@ struct Draft {
     /// The settings that are written.
     settings: BTreeMap<String, Written>,
     items: BTreeMap<u32, Place>,
+    /// Properties that have a name of their own in the file.
+    policies: Vec<(&'static str, String)>,
     script: Option<String>,
     http: Option<String>,
     /// The type that the job says it is of.
@@ -118,6 +131,7 @@ impl Draft {
             place,
             settings: BTreeMap::new(),
             items: BTreeMap::new(),
+            policies: Vec::new(),
             script: None,
             http: None,
             typed: None,
@@ -164,7 +178,10 @@ impl Draft {
                 self.typed = kind(&name, field)?;
                 self.custom = Some(name).filter(|_| self.typed.is_none());
             }
-            _ => return Err(refuse(name, field)),
+            name => match policy::NAMES.iter().find(|(it, _)| *it == name) {
+                Some((_, prop)) => self.policies.push((prop, field.text()?)),
+                None => return Err(refuse(name, field)),
+            },
         }
         let written = Written { path: field.path.clone(), key: field.key, value: field.node.place };
         if self.settings.insert(setting.to_owned(), written).is_some() {
@@ -176,9 +193,20 @@ impl Draft {
     fn finish(mut self, path: String) -> Result<FileJob, Fault> {
         let work = self.work(&path)?;
         handler::write(&mut self.spec, &self.error_handlers);
+        self.write_policies(&path)?;
         let valid = self.spec.validate().and_then(|()| self.spec.check_secrets(None));
         valid.map_err(|error| self.locate(&error, path))?;
         Ok(FileJob { spec: self.spec, work, job_type: self.custom, line: self.place.line })
+    }
+
+    fn write_policies(&mut self, path: &str) -> Result<(), Fault> {
+        for (prop, value) in std::mem::take(&mut self.policies) {
+            if self.spec.props.insert(prop.to_owned(), value).is_some() {
+                let reason = format!("has {prop}, but {} says it already: keep one of them", name_of(prop));
+                return Err(self.fault("props", path, reason));
+            }
+        }
+        Ok(())
     }
 
     fn work(&mut self, path: &str) -> Result<FileWork, Fault> {
@@ -250,6 +278,14 @@ impl Draft {
     /// Gives an error of the specification the place of the setting it speaks of.
     fn locate(&self, error: &SpecError, path: String) -> Fault {
         let setting = match error {
+            SpecError::Property { key, value, fault } => {
+                let written = self.settings.get(name_of(key)).or(self.settings.get("props"));
+                let reason =
+                    if self.settings.contains_key(name_of(key)) { String::new() } else { format!("{key} ") };
+                let reason = format!("{reason}`{}` {fault}", Shown(value));
+                let (place, path) = written.map_or((self.place, &path), |it| (it.value, &it.path));
+                return Fault::new(place, path, reason);
+            }
             SpecError::JobName { value, fault } => {
                 return Fault::new(
                     self.place,
@@ -277,6 +313,11 @@ impl Draft {
         }
         Fault::new(place, &written.path, reason.trim_start())
     }
+}
+
+/// How the file calls a property.
+fn name_of(prop: &str) -> &'static str {
+    policy::NAMES.iter().find(|(_, it)| *it == prop).map_or("props", |(name, _)| name)
 }
 
 /// A command line, or a list of the words that it would have.
@@ -351,6 +392,11 @@ fn refuse(name: &str, field: &Field<'_>) -> Fault {
 mod tests {
     use super::KEYS;
     use crate::file::JobsFile;
+
+    #[test]
+    fn every_policy_has_a_key() {
+        assert!(elasticjob_core::policy::NAMES.iter().all(|(name, _)| KEYS.contains(name)));
+    }
 
     #[test]
     fn every_key_that_messages_list_is_taken_in_both_spellings() {

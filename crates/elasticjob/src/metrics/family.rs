@@ -1,6 +1,6 @@
 //! Every metric: its name, its kind, its labels and all values that they can have.
 
-use elasticjob_core::event::Skip;
+use elasticjob_core::event::{Hook, Skip};
 
 /// What kind of number a metric is.
 ///
@@ -128,6 +128,8 @@ metrics! {
         Family::new("elasticjob_misfires_total", Kind::Counter);
     Skipped "Fires and triggers that did not run." =
         Family::new("elasticjob_fires_skipped_total", Kind::Counter).by(&[("reason", Skip::NAMES)]);
+    HookFailures "Hooks around rounds that failed, or were not called in time." =
+        Family::new("elasticjob_hook_failures_total", Kind::Counter).by(&[("hook", Hook::NAMES)]);
     Failovers "Shards taken over from dead instances." =
         Family::new("elasticjob_failovers_total", Kind::Counter);
     Crashed "Shards whose runner died, as found by the leader." =

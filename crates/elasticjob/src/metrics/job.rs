@@ -31,6 +31,7 @@ impl Metrics {
                 self.begin(&record.job, task_id, items.len());
             }
             Event::ItemFinished { task_id, outcome, .. } => self.end(record, task_id, outcome),
+            Event::HookFailed { hook, .. } => self.add(Metric::HookFailures, job, &[hook.name()], 1.0),
             Event::Missed { items, .. } => self.add(Metric::Missed, job, &[], as_number(items.len() as u64)),
             Event::Skipped { why, .. } => self.add(Metric::Skipped, job, &[why.name()], 1.0),
             Event::Crashed { items } => self.add(Metric::Crashed, job, &[], as_number(items.len() as u64)),

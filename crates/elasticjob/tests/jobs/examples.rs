@@ -45,6 +45,16 @@ async fn the_script_example_runs() {
     assert!(error.contains("\n  the database is away"), "{error}");
 }
 
+#[tokio::test]
+async fn the_policies_example_runs() {
+    let outcomes = run(&example("policies.yaml"), 4).await;
+    for job in ["flaky", "drain", "bills"] {
+        assert_eq!(outcomes[&(job.to_owned(), 0)], Outcome::Succeeded, "{job}");
+    }
+    let limit = Outcome::Failed("took longer than 1s, and was stopped".to_owned());
+    assert_eq!(outcomes[&("endless".to_owned(), 0)], limit);
+}
+
 #[cfg(feature = "http")]
 #[tokio::test]
 async fn the_http_example_runs() {

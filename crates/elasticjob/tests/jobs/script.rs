@@ -73,6 +73,7 @@ async fn the_shard_is_in_the_environment_too() {
     assert_eq!(
         read(0),
         "COLOUR=sea green
+ELASTICJOB_ATTEMPT=1
 ELASTICJOB_FENCING_TOKEN=1
 ELASTICJOB_JOB_NAME=shell
 ELASTICJOB_JOB_PARAMETER=full = yes

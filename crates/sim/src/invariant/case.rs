@@ -7,7 +7,8 @@ use elasticjob_core::event::{Event, Skip, Source};
 use elasticjob_core::plan::Plan;
 use elasticjob_core::spec::JobSpec;
 use elasticjob_core::strategy::Strategies;
-use elasticjob_cron::{Schedule, Zone};
+use elasticjob_core::timer::Timer;
+use elasticjob_cron::Zone;
 use jiff::Timestamp;
 
 use crate::history::{Fact, History, Instance, ProcessId, SessionEnd, UserRun};
@@ -32,7 +33,7 @@ pub struct Case<'a> {
     sessions: BTreeMap<Instance, (Ms, SessionEnd)>,
     bad_documents: Vec<(Ms, Ms)>,
     absurd_clocks: Vec<(Ms, Ms)>,
-    schedules: RefCell<BTreeMap<Timing, Option<Schedule>>>,
+    schedules: RefCell<BTreeMap<Timing, Option<Timer>>>,
 }
 
 /// What belongs to one job.
@@ -173,7 +174,7 @@ impl<'a> Case<'a> {
     }
 
     /// When a job fires.
-    pub(super) fn schedule(&self, spec: &JobSpec) -> Option<Schedule> {
+    pub(super) fn schedule(&self, spec: &JobSpec) -> Option<Timer> {
         let compile = || Plan::compile(spec.clone(), &Strategies::default(), &Zone::UTC).ok()?.schedule;
         let key = (spec.cron.clone(), spec.time_zone.clone());
         self.schedules.borrow_mut().entry(key).or_insert_with(compile).clone()

@@ -110,7 +110,7 @@ fn excuse_for_skip(
         Skip::ItemDisabled => true,
         // An item that runs, and those that began with it, are not moved until they have ended.
         Skip::ServerDisabled => busy || spec.static_sharding || !case.anybody_may_work(job, at),
-        Skip::TooLate | Skip::ClockOff | Skip::NoItems => false,
+        Skip::TooLate | Skip::ClockOff | Skip::NoItems | Skip::Interrupted => false,
     };
     (!lawful).then(|| format!("it was skipped because {why}"))
 }
