@@ -1,4 +1,5 @@
-//! What a program can add, and its jobs file use by name: a type of job, a sharding strategy, an error handler.
+//! What a program can add, and its jobs file use by name: a type of job, a sharding strategy, an error handler,
+//! a listener.
 //!
 //!     cargo run -p elasticjob --example extend
 
@@ -6,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use elasticjob::{
-    Error, ErrorHandler, Event, Extensions, JobError, JobType, Recorded, Report, Shard, Strategy, Worker,
+    Error, ErrorHandler, Event, Extensions, JobError, JobType, Listener, Recorded, Report, Round, Shard,
+    Strategy, Worker,
 };
 
 /// The file of a team that knows nothing of Rust.
@@ -53,6 +55,16 @@ impl ErrorHandler for Pager {
     }
 }
 
+/// What auditors want to see.
+struct Audit;
+
+impl Listener for Audit {
+    async fn after(&self, round: &Round) -> Result<(), JobError> {
+        println!("{} has ended: {:?}", round.task_id, round.outcomes);
+        Ok(())
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let failed = run(Extensions::new().error_handler("pager", Pager)).await?;
@@ -62,7 +74,7 @@ async fn main() -> Result<(), Error> {
 
 /// One round of the file's job. Says which shards failed.
 pub(crate) async fn run(ours: Extensions) -> Result<Vec<u32>, Error> {
-    let ours = ours.job_type("SQL", Sql).strategy("one-place", OnePlace);
+    let ours = ours.job_type("SQL", Sql).strategy("one-place", OnePlace).listener("audit", Audit);
     let worker = Worker::from_file(FILE)?.extensions(ours).start().await?;
     let mut records = worker.records();
     worker.trigger("vacuum").await?;

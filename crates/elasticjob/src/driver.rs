@@ -407,12 +407,8 @@ impl Driver {
                 (it.phase, it.schedule, it.words) = (Phase::Registered, schedule, words);
             });
         }
-        if let Event::ItemFinished { task_id, item, outcome: Outcome::Failed(message) } = &event {
-            self.fail(&Failure::new(self.job.clone(), Some(*item), Some(task_id), now.wall, message));
-        }
-        if let Event::HookFailed { task_id, hook, error } = &event {
-            let message = format!("{hook} failed: {error}");
-            self.fail(&Failure::new(self.job.clone(), None, Some(task_id), now.wall, &message));
+        if let Some(failure) = failure_of(&self.job, &event, now) {
+            self.fail(&failure);
         }
         if let Some(connection) = &self.connection {
             self.me = connection.id.clone();
@@ -420,6 +416,18 @@ impl Driver {
         let (job, instance, next_fire) = (self.job.clone(), self.me.clone(), self.coordinator.next_fire());
         self.recorder.record(Record { at: now.wall, job, instance, event, next_fire });
     }
+}
+
+/// What error handlers are told of an event.
+fn failure_of(job: &Arc<str>, event: &Event, now: Now) -> Option<Failure> {
+    let (task_id, item, message) = match event {
+        Event::ItemFinished { task_id, item, outcome: Outcome::Failed(error) } => {
+            (task_id, Some(*item), error.clone())
+        }
+        Event::HookFailed { task_id, hook, error } => (task_id, None, format!("{hook} failed: {error}")),
+        _ => return None,
+    };
+    Some(Failure::new(job.clone(), item, Some(task_id), now.wall, &message))
 }
 
 /// Removes what says that this instance takes part in the job, while its session goes on for other jobs.

@@ -8,12 +8,13 @@ use elasticjob_core::strategy::{Strategies, Strategy};
 
 use crate::error::Error;
 use crate::handler::{self, ErrorHandler, Known};
+use crate::job::listener::{Call, Each, Listener, Once, OnceListener};
 use crate::job::typed::{JobType, Runner};
 
 /// The job types that are always there.
 const BUILT_IN: [&str; 2] = ["HTTP", "SCRIPT"];
 
-/// Job types, sharding strategies and error handlers of your own, by name, besides those that are always there. A
+/// Job types, sharding strategies, error handlers and listeners of your own, by name, besides those that are always there. A
 /// [`Worker`](crate::Worker) has one of these; made apart, it can be given to several. Names have no case.
 ///
 /// ```
@@ -31,6 +32,7 @@ pub struct Extensions {
     pub(crate) strategies: Strategies,
     pub(crate) handlers: Named<Known>,
     pub(crate) types: Named<Arc<dyn Runner>>,
+    pub(crate) listeners: Named<Arc<dyn Call>>,
     /// The first name that was given twice.
     clash: Option<(&'static str, String)>,
 }
@@ -49,6 +51,7 @@ impl Extensions {
             strategies: Strategies::default(),
             handlers: handler::builtins(),
             types: Named::default(),
+            listeners: Named::default(),
             clash: None,
         }
     }
@@ -83,6 +86,25 @@ impl Extensions {
         self.clashing("job type", name)
     }
 
+    /// A listener around the rounds on every worker, by the name that `jobListenerTypes` uses.
+    #[must_use]
+    pub fn listener(self, name: &str, listener: impl Listener) -> Extensions {
+        self.called(name, Arc::new(Each(listener)))
+    }
+
+    /// A listener that is called once for a round, by the name that `jobListenerTypes` uses.
+    #[must_use]
+    pub fn once_listener(self, name: &str, listener: impl OnceListener) -> Extensions {
+        self.called(name, Arc::new(Once(listener)))
+    }
+
+    fn called(mut self, name: &str, listener: Arc<dyn Call>) -> Extensions {
+        if self.listeners.insert(name, listener) {
+            return self;
+        }
+        self.clashing("listener", name)
+    }
+
     fn clashing(mut self, what: &'static str, name: &str) -> Extensions {
         self.clash.get_or_insert_with(|| (what, name.to_owned()));
         self
@@ -108,6 +130,7 @@ impl fmt::Debug for Extensions {
             .field("strategies", &self.strategies)
             .field("error_handlers", &self.handlers.list())
             .field("job_types", &self.types.list())
+            .field("listeners", &self.listeners.list())
             .finish_non_exhaustive()
     }
 }
@@ -140,6 +163,9 @@ impl<T: Clone> Named<T> {
 
     /// All names, for messages.
     pub(crate) fn list(&self) -> String {
+        if self.0.is_empty() {
+            return "none".to_owned();
+        }
         self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 }

@@ -2,7 +2,7 @@
 
 mod dataflow;
 pub(crate) mod http;
-mod listener;
+pub(crate) mod listener;
 mod policies;
 pub(crate) mod script;
 pub(crate) mod typed;

@@ -24,7 +24,7 @@ use crate::extensions::Extensions;
 use crate::handler::desk::Desk;
 use crate::handler::{self, ErrorHandler, HandlerCounts, Reporter, Thrown};
 use crate::host::{self, Preference};
-use crate::job::{Job, JobType, Work};
+use crate::job::{Job, JobType, Listener, OnceListener, Work};
 use crate::link::{self, Link};
 use crate::listen::ListenAt;
 use crate::metrics::Metrics;
@@ -177,6 +177,20 @@ impl Worker {
         self
     }
 
+    /// A listener of your own around the rounds on every worker, by the name that `jobListenerTypes` uses. A job of the
+    /// program needs no name for it: see [`Job::listener`].
+    pub fn listener(mut self, name: &str, listener: impl Listener) -> Worker {
+        self.extensions = self.extensions.listener(name, listener);
+        self
+    }
+
+    /// A listener of your own that is called once for a round, by the name that `jobListenerTypes` uses. A job of the
+    /// program needs no name for it: see [`Job::once_listener`].
+    pub fn once_listener(mut self, name: &str, listener: impl OnceListener) -> Worker {
+        self.extensions = self.extensions.once_listener(name, listener);
+        self
+    }
+
     /// All that you add, at once, in place of what was added before.
     pub fn extensions(mut self, extensions: Extensions) -> Worker {
         self.extensions = extensions;
@@ -259,9 +273,10 @@ impl Worker {
 
     /// Joins the registry with all jobs. Returns when each of them is registered, or tells which cannot be.
     pub async fn start(mut self) -> Result<RunningWorker, Error> {
+        find_named(&mut self.jobs, &self.extensions)?;
         crate::unbound::check(&self)?;
         let zone = Zone::system();
-        check_jobs(&mut self.jobs, &self.extensions, &zone)?;
+        check_jobs(&self.jobs, &self.extensions, &zone)?;
         let registry = match &self.registry {
             RegistryAt::Url(url) => registry::open(url)?,
             RegistryAt::Open(registry) => registry.clone(),
@@ -287,12 +302,19 @@ impl Worker {
     }
 }
 
-/// Finds what the jobs name, and says what cannot be.
-fn check_jobs(jobs: &mut [Job], extensions: &Extensions, zone: &Zone) -> Result<(), Error> {
+/// Finds the types and listeners that the jobs name.
+fn find_named(jobs: &mut [Job], extensions: &Extensions) -> Result<(), Error> {
     extensions.check()?;
-    let mut names = std::collections::BTreeSet::new();
     for job in jobs {
         find_type(job, extensions)?;
+        find_listeners(job, extensions)?;
+    }
+    Ok(())
+}
+
+fn check_jobs(jobs: &[Job], extensions: &Extensions, zone: &Zone) -> Result<(), Error> {
+    let mut names = std::collections::BTreeSet::new();
+    for job in jobs {
         let name = || job.name().to_owned();
         let wrong = |error| Error::Spec { job: name(), error };
         Plan::compile(job.spec.clone(), &extensions.strategies, zone).map_err(wrong)?;
@@ -316,6 +338,19 @@ fn find_type(job: &mut Job, extensions: &Extensions) -> Result<(), Error> {
     })?;
     found.check(&job.spec.props).map_err(|error| Error::Custom { job: job_name(), error })?;
     job.work = Work::Typed(found);
+    Ok(())
+}
+
+fn find_listeners(job: &mut Job, extensions: &Extensions) -> Result<(), Error> {
+    for name in &job.spec.job_listener_types {
+        let found = extensions.listeners.find(name).ok_or_else(|| Error::Unknown {
+            job: job.spec.job_name.clone(),
+            what: "listener",
+            name: name.clone(),
+            known: extensions.listeners.list(),
+        })?;
+        job.listeners.add(found.clone());
+    }
     Ok(())
 }
 

@@ -197,7 +197,7 @@ pub(crate) trait Call: Send + Sync {
     fn deadlines(&self) -> Option<Deadlines>;
 }
 
-struct Each<L>(L);
+pub(crate) struct Each<L>(pub(crate) L);
 
 impl<L: Listener> Call for Each<L> {
     fn call<'a>(&'a self, hook: Hook, round: &'a Round) -> Called<'a> {
@@ -221,7 +221,7 @@ impl<L: Listener> Call for Each<L> {
     }
 }
 
-struct Once<L>(L);
+pub(crate) struct Once<L>(pub(crate) L);
 
 impl<L: OnceListener> Call for Once<L> {
     fn call<'a>(&'a self, hook: Hook, round: &'a Round) -> Called<'a> {
@@ -250,8 +250,8 @@ impl<L: OnceListener> Call for Once<L> {
 pub(crate) struct Listeners(Vec<Arc<dyn Call>>);
 
 impl Listeners {
-    fn add(&mut self, listener: impl Call + 'static) {
-        self.0.push(Arc::new(listener));
+    pub(crate) fn add(&mut self, listener: Arc<dyn Call>) {
+        self.0.push(listener);
         self.0.sort_by_key(|it| it.order());
     }
 
@@ -281,7 +281,7 @@ impl Job {
     /// # }
     /// ```
     pub fn listener(mut self, listener: impl Listener) -> Job {
-        self.listeners.add(Each(listener));
+        self.listeners.add(Arc::new(Each(listener)));
         self
     }
 
@@ -294,7 +294,7 @@ impl Job {
     /// # }
     /// ```
     pub fn once_listener(mut self, listener: impl OnceListener) -> Job {
-        self.listeners.add(Once(listener));
+        self.listeners.add(Arc::new(Once(listener)));
         self
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use elasticjob::{
-    Event, Extensions, Job, JobError, JobType, Ops, Outcome, Report, Shard, Strategy, Worker, registry,
-    testing,
+    Event, Extensions, Job, JobError, JobType, Listener, OnceListener, Ops, Outcome, Report, Round, Shard,
+    Strategy, Worker, registry, testing,
 };
 
 use super::{extend_example, failing, items_finished, next, post, until};
@@ -91,6 +91,57 @@ async fn the_example_of_the_attribute_runs() {
     assert_eq!(super::attribute_example::run().await.unwrap(), 3);
 }
 
+/// Counts calls.
+struct Counted(Arc<AtomicU32>);
+
+impl Listener for Counted {
+    async fn before(&self, _: &Round) -> Result<(), JobError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Err("no room".into())
+    }
+}
+
+impl OnceListener for Counted {
+    async fn after_last(&self, _: &Round) -> Result<(), JobError> {
+        self.0.fetch_add(100, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn listeners_are_found_by_name_and_what_they_fail_at_is_told() {
+    let (_dir, path) = jobs_file(
+        "  report:
+    script: 'true'
+    jobListenerTypes: [room, summary]
+    jobErrorHandlerType: pager
+    props: { elasticjob.error.interval: 1s }
+",
+    );
+    let calls = Arc::new(AtomicU32::new(0));
+    let (pager, mut reports) = post();
+    let worker = Worker::from_file(&path).unwrap().error_handler("pager", pager);
+    let worker =
+        worker.listener("room", Counted(calls.clone())).once_listener("Summary", Counted(calls.clone()));
+    let worker = worker.start().await.unwrap();
+    worker.trigger("report").await.unwrap();
+    let report = next(&mut reports).await;
+    assert_eq!((report.first().item, report.count()), (None, 1));
+    assert!(report.first().message.ends_with("no room"), "{}", report.text());
+    worker.shutdown().await;
+    assert_eq!(calls.load(Ordering::SeqCst), 101);
+
+    let unknown = Worker::from_file(&path).unwrap().error_handler("pager", post().0);
+    assert_eq!(
+        refused(unknown.listener("romm", Counted(calls.clone()))).await,
+        "job `report`: listener `room` is unknown here; known: ROMM; register your own with the worker"
+    );
+    let (_dir, path) =
+        jobs_file("  a: { script: 'true', jobListenerTypes: summary, monitorExecution: false }\n");
+    let said = refused(Worker::from_file(&path).unwrap().once_listener("summary", Counted(calls))).await;
+    assert!(said.contains("need monitorExecution"), "{said}");
+}
+
 #[tokio::test]
 async fn a_name_that_nobody_added_is_said_at_the_start() {
     let worker = || Worker::new("embedded://");
@@ -150,6 +201,9 @@ async fn a_name_stands_for_one_thing() {
     assert_eq!(refused(worker().job_type("http", Sql)).await, said("job type", "http"));
     assert_eq!(refused(worker().job_type(" ", Sql)).await, said("job type", " "));
     assert_eq!(refused(worker().strategy("odevity", AllOnLast)).await, said("strategy", "odevity"));
+    let twice =
+        Extensions::new().listener("a", Counted(Arc::default())).once_listener("A", Counted(Arc::default()));
+    assert_eq!(refused(worker().extensions(twice)).await, said("listener", "A"));
 }
 
 #[tokio::test]
