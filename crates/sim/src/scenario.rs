@@ -263,7 +263,7 @@ impl Scenario {
                 let seconds = std::time::Duration::from_secs;
                 let once = Deadlines { started: seconds(30), completed: seconds(240) };
                 let once = Some(once).filter(|_| kind < 85);
-                self.jobs[job].hooks = Hooks { each: kind % 2 == 0 || once.is_none(), once };
+                self.jobs[job].hooks = Hooks { each: kind.is_multiple_of(2) || once.is_none(), once };
             } else if kind < 6 {
                 self.set_rate(job);
             } else if kind < 12 {
