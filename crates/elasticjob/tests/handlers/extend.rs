@@ -51,7 +51,7 @@ async fn refused(worker: Worker) -> String {
     worker.start().await.unwrap_err().to_string()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_file_can_use_all_that_a_program_adds() {
     let (_dir, path) = jobs_file(
         "  vacuum:
@@ -213,7 +213,7 @@ fn strategies_can_be_checked() {
     assert_eq!(said(&Generous), "2 instances, 1 item: item 0 goes to 2 instances");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_file_decides_who_is_told_of_the_code_that_is_bound_to_it() {
     let (_dir, path) =
         jobs_file("  settle: { jobErrorHandlerType: file, props: { elasticjob.error.interval: 1s } }\n");
