@@ -91,6 +91,7 @@ fn too_early(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
                 && it.started < call.started
                 && it.over().is_none_or(|over| over > call.started)
                 && !was_lost(case, job, it.instance, call.started)
+                && !is_late(case, it)
         });
         if let Some(run) = on {
             let what =
@@ -98,6 +99,15 @@ fn too_early(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
             found.push(Violation { invariant: "hooks", at: call.started, what });
         }
     }
+}
+
+/// What starts only after the next fire is not waited for.
+fn is_late(case: &Case<'_>, run: &UserRun) -> bool {
+    let spec = case.jobs[run.job].config_at(run.started);
+    let next =
+        spec.and_then(|it| case.schedule(it)).zip(run.nominal).and_then(|(it, fire)| it.next_after(fire));
+    let error = case.clock_error().cast_signed();
+    next.is_some_and(|it| case.true_time(it) <= run.started.cast_signed() + error)
 }
 
 /// Once nothing goes wrong, nobody waits until he gives up.
