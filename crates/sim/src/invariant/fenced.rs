@@ -42,5 +42,6 @@ pub(super) fn lost_its_right(case: &Case<'_>, run: &UserRun, at: Ms) -> bool {
     );
     // What was claimed before a removal may start shortly after it.
     let claimed = run.started.saturating_sub(case.history.scenario.news_time());
-    ended || shut_down || case.jobs[run.job].removed_between(claimed, at)
+    // A removal in several steps takes marks before it takes the job.
+    ended || shut_down || case.jobs[run.job].removed_between(claimed, at + 200)
 }

@@ -96,10 +96,14 @@ fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
     }
 }
 
-/// When a run was due. What was claimed in time may start late, after an answer that was long on its way.
+/// When a run was due, or claimed. What was claimed in time may start late, after an answer that was long on its way
+/// or hooks that took their time.
 fn due(case: &Case<'_>, run: &UserRun) -> Ms {
     let fire = run.nominal.map_or(run.started, |it| case.true_time(it).max(0).unsigned_abs());
-    fire.min(run.started)
+    let is_claim =
+        |it: &&(Ms, Fact)| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job);
+    let claim = case.history.facts.iter().rev().filter(|it| it.0 <= run.started).find(is_claim);
+    fire.min(claim.map_or(run.started, |it| it.0))
 }
 
 fn item_is_disabled(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
@@ -147,11 +151,7 @@ fn schedule_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let nominal = run.nominal?;
     let just_before = nominal - jiff::SignedDuration::from_millis(1);
     // A fire that waited is one of the schedule that stood when it was due, or claimed by a clock that was ahead.
-    let claims = case.history.facts.iter().rev().filter(|it| it.0 <= run.started);
-    let mut claims =
-        claims.filter(|it| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job));
-    let claimed = claims.next().map_or(run.started, |it| it.0);
-    let due = case.true_time(nominal).max(0).unsigned_abs().min(claimed);
+    let due = due(case, run);
     let mut known = case.configs_between(run.job, due, run.started).peekable();
     known.peek()?;
     let fires =
