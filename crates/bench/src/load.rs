@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use crate::samples::{Lateness, lateness, seconds};
-use crate::side::{Setup, Side, Stage, Usage, now, sleep_until};
+use crate::side::{Member, Setup, Side, Stage, Usage, now, sleep_until};
 
 const SECOND: i64 = 1_000_000;
-/// How long all jobs may take to fire for the first time.
-const START: Duration = Duration::from_secs(900);
+/// How long one job may take to fire for the first time.
+const START: Duration = Duration::from_secs(60);
 /// Between the first fire of the last job and the measured time.
 const SETTLE: i64 = 5 * SECOND;
 /// A run that begins later than this after the measured time counts as missed.
@@ -22,6 +22,8 @@ pub(crate) struct Load {
     pub(crate) items: usize,
     /// How long the lateness is measured, in seconds.
     pub(crate) seconds: i64,
+    /// How long all jobs may take to fire for the first time.
+    pub(crate) patience: Duration,
     /// Whether it is then started again in the same tree.
     pub(crate) restart: bool,
 }
@@ -47,7 +49,7 @@ pub(crate) struct Start {
 pub(crate) async fn measure(stage: &Stage, side: Side, load: Load) -> Result<Measured> {
     let setup = Setup::each_second(stage.namespace(), load.jobs, load.items);
     let items = load.jobs * load.items;
-    let (start, mut member) = begin(stage, side, &setup).await?;
+    let (start, mut member) = begin(stage, side, &setup, load.patience).await?;
     let from = (now() + SETTLE) / SECOND * SECOND + SECOND;
     let to = from + load.seconds * SECOND;
     // Half a second off, because that is when it is idle.
@@ -60,23 +62,23 @@ pub(crate) async fn measure(stage: &Stage, side: Side, load: Load) -> Result<Mea
     member.look()?;
     let lateness = lateness(&member.samples.runs, items, from, to)?;
     member.end().await?;
-    let restart = if load.restart { Some(again(stage, side, &setup).await?) } else { None };
+    let restart = if load.restart { Some(again(stage, side, &setup, load.patience).await?) } else { None };
     Ok(Measured { start, restart, lateness, usage })
 }
 
-async fn begin(stage: &Stage, side: Side, setup: &Setup) -> Result<(Start, crate::side::Member)> {
+async fn begin(stage: &Stage, side: Side, setup: &Setup, limit: Duration) -> Result<(Start, Member)> {
     let mut member = stage.start(side, setup)?;
     let items = setup.jobs * setup.items;
-    let fired = member.until(START, "the first fire of the last job", |it| it.all_began(items)).await?;
-    let ready = member.until(START, "the registration of the last job", |it| it.ready).await?;
+    let fired = member.until(limit, "the first fire of the last job", |it| it.all_began(items)).await?;
+    let ready = member.until(limit, "the registration of the last job", |it| it.ready).await?;
     let start = Start { registered: seconds(ready - member.began), fired: seconds(fired - member.began) };
     Ok((start, member))
 }
 
 /// Starts the jobs in the tree that they left, once the session that left it is over for sure.
-async fn again(stage: &Stage, side: Side, setup: &Setup) -> Result<Start> {
+async fn again(stage: &Stage, side: Side, setup: &Setup, limit: Duration) -> Result<Start> {
     tokio::time::sleep(setup.session + Duration::from_secs(1)).await;
-    let (start, member) = begin(stage, side, setup).await?;
+    let (start, member) = begin(stage, side, setup, limit).await?;
     member.end().await?;
     Ok(start)
 }
@@ -84,7 +86,7 @@ async fn again(stage: &Stage, side: Side, setup: &Setup) -> Result<Start> {
 /// What a process with one job uses.
 pub(crate) async fn baseline(stage: &Stage, side: Side) -> Result<Usage> {
     let setup = Setup::each_second(stage.namespace(), 1, 1);
-    let (_, member) = begin(stage, side, &setup).await?;
+    let (_, member) = begin(stage, side, &setup, START).await?;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let usage = member.usage()?;
     member.end().await?;

@@ -10,7 +10,7 @@ mod side;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
@@ -67,7 +67,8 @@ impl Plan {
 
     fn of(options: &Options) -> Plan {
         let seconds = if options.quick { 12 } else { 30 };
-        let load = |jobs, items| Load { jobs, items, seconds, restart: false };
+        let patience = Duration::from_secs(if options.quick { 60 } else { 600 });
+        let load = |jobs, items| Load { jobs, items, seconds, patience, restart: false };
         let with_restart = |jobs| Load { restart: true, ..load(jobs, 1) };
         if options.smoke {
             let tiny = Load { seconds: 3, ..load(3, 2) };
@@ -123,35 +124,54 @@ async fn measure(stage: &Stage, plan: &Plan) -> Result<Results> {
         println!("round {round} of {}", plan.rounds);
         for load in &plan.both {
             for side in Side::BOTH {
-                one(stage, side, *load, &mut results).await?;
+                one(stage, side, *load, &mut results).await;
             }
         }
         for side in Side::BOTH {
-            let deaths = failover::measure(stage, side, plan.deaths).await?;
-            println!("{}: {deaths:?}", side.name());
-            results.deaths.entry(side).or_default().extend(deaths);
-            let rows = load::rows(stage, side, plan.rows).await?;
-            println!("{}: {rows:.0} rows/s", side.name());
-            results.rows.entry(side).or_default().push(rows);
+            death_and_rows(stage, side, plan, &mut results).await;
         }
     }
     for load in &plan.both_once {
         for side in Side::BOTH {
-            one(stage, side, *load, &mut results).await?;
+            one(stage, side, *load, &mut results).await;
         }
     }
     for load in &plan.rust {
-        one(stage, Side::Rust, *load, &mut results).await?;
+        one(stage, Side::Rust, *load, &mut results).await;
     }
     Ok(results)
 }
 
-async fn one(stage: &Stage, side: Side, load: Load, results: &mut Results) -> Result<()> {
-    let measured = load::measure(stage, side, load).await;
-    let measured = measured.with_context(|| format!("{}: {load:?}", side.name()))?;
-    println!("{}: {} jobs × {}: {measured:?}", side.name(), load.jobs, load.items);
-    results.loads.push((load, side, measured));
-    Ok(())
+async fn death_and_rows(stage: &Stage, side: Side, plan: &Plan, results: &mut Results) {
+    match failover::measure(stage, side, plan.deaths).await {
+        Ok(deaths) => {
+            println!("{}: {deaths:?}", side.name());
+            results.deaths.entry(side).or_default().extend(deaths);
+        }
+        Err(error) => results.failed.push(format!("failover, {}: {error:#}", side.name())),
+    }
+    match load::rows(stage, side, plan.rows).await {
+        Ok(rows) => {
+            println!("{}: {rows:.0} rows/s", side.name());
+            results.rows.entry(side).or_default().push(rows);
+        }
+        Err(error) => results.failed.push(format!("dataflow, {}: {error:#}", side.name())),
+    }
+}
+
+/// One that cannot be measured, because the load is too much for the machine, is a result, too.
+async fn one(stage: &Stage, side: Side, load: Load, results: &mut Results) {
+    let name = format!("{}, {}", report::name(load), side.name());
+    match load::measure(stage, side, load).await {
+        Ok(measured) => {
+            println!("{name}: {measured:?}");
+            results.loads.push((load, side, measured));
+        }
+        Err(error) => {
+            println!("{name}: {error:#}; workers said:\n{}", stage.errors());
+            results.failed.push(format!("{name}: {error:#}"));
+        }
+    }
 }
 
 /// On what it was measured.

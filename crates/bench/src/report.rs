@@ -15,6 +15,8 @@ pub(crate) struct Results {
     pub(crate) baselines: BTreeMap<Side, Usage>,
     pub(crate) deaths: BTreeMap<Side, Vec<Death>>,
     pub(crate) rows: BTreeMap<Side, Vec<f64>>,
+    /// What could not be measured, and why.
+    pub(crate) failed: Vec<String>,
 }
 
 /// A column: its title, its decimals, and its value in one measurement.
@@ -48,6 +50,9 @@ impl Results {
         self.table(&mut text, "Memory, threads and processor time, firing", &self.usage_columns());
         self.failover_table(&mut text);
         self.rows_table(&mut text);
+        for failed in &self.failed {
+            let _ = write!(text, "\nNot measured: {failed}.\n");
+        }
         text
     }
 
