@@ -107,7 +107,12 @@ async fn main() -> Result<()> {
     let measured = measure(&stage, &plan).await;
     let results = measured.with_context(|| format!("workers said:\n{}", stage.errors()))?;
     let minutes = began.elapsed().as_secs_f64() / 60.0;
-    let text = format!("{about}\n{} It took {minutes:.1} minutes.\n{}", plan.in_words(), results.tables());
+    let text = format!(
+        "{about}\n{} It took {minutes:.1} minutes; the load at its end was {}.\n{}",
+        plan.in_words(),
+        load_average(),
+        results.tables()
+    );
     println!("\n{text}");
     if options.write {
         put_into_document(&text)?;
@@ -186,17 +191,21 @@ fn about(stage: &Stage) -> String {
     let commit = said("git", &["describe", "--always", "--dirty", "--abbrev=12"]).unwrap_or_else(unknown);
     let java = said("java", &["-version"]).map_or_else(unknown, first_line);
     let server = stage.server.ask("srvr").map_or_else(unknown, first_line);
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_else(|_| unknown());
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let load: Vec<&str> = load.split(' ').take(3).collect();
     format!(
         "`cargo xtask bench {}` at commit `{commit}`, {}, {cores} cores, load before it began (1, 5, 15 minutes) {}. \
          {java}. {server}.\n",
         words.join(" "),
         jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC"),
-        load.join(", "),
+        load_average(),
     )
+}
+
+/// How busy the machine is, over 1, 5 and 15 minutes.
+fn load_average() -> String {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_else(|_| "unknown".to_owned());
+    load.split(' ').take(3).collect::<Vec<_>>().join(", ")
 }
 
 fn put_into_document(text: &str) -> Result<()> {
