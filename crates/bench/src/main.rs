@@ -191,6 +191,8 @@ fn about(stage: &Stage) -> String {
     let commit = said("git", &["describe", "--always", "--dirty", "--abbrev=12"]).unwrap_or_else(unknown);
     let java = said("java", &["-version"]).map_or_else(unknown, first_line);
     let server = stage.server.ask("srvr").map_or_else(unknown, first_line);
+    // Behind the number of the release comes what it was built from.
+    let server = server.split('-').next().unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let words: Vec<String> = std::env::args().skip(1).collect();
     format!(
