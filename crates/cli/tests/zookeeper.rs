@@ -229,7 +229,7 @@ fn a_worker_that_may_not_write_says_so_and_ends() {
     let (code, _, words) = common::ended(command);
     let denied =
         "job `yearly` cannot start: the registry denies access to `/readable`: connect as who made it";
-    assert!(code == 1 && words.lines().count() == 1 && words.contains(denied), "{code} {words}");
+    assert!(code == 3 && words.lines().count() == 1 && words.contains(denied), "{code} {words}");
 }
 
 #[test]
