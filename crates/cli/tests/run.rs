@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use elasticjob_testkit::{Smtp, SmtpBehaviour, SmtpTls};
+use elasticjob_testkit::{Smtp, SmtpBehaviour, SmtpTls, Web};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn elasticjob(arguments: &[&str]) -> Command {
@@ -130,40 +130,15 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(said.contains("cannot be reached") && said.lines().count() == 1, "{said}");
 }
 
-/// A web hook that takes one request and tells it.
-fn hook() -> (String, std::sync::mpsc::Receiver<String>) {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let (sender, requests) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        while let Ok((mut stream, _)) = listener.accept() {
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut head = String::new();
-            while !head.ends_with("\r\n\r\n") {
-                reader.read_line(&mut head).unwrap();
-            }
-            let length = head.to_lowercase().split("content-length: ").nth(1).unwrap().to_owned();
-            let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
-            if sender.send(head + std::str::from_utf8(&body).unwrap()).is_err() {
-                return;
-            }
-        }
-    });
-    (url, requests)
-}
-
 #[test]
 fn the_example_of_error_handlers_sends_a_mail_and_calls_a_hook() {
     let mail_server = Smtp::start(SmtpTls::None, Some(("jobs", "s3cret")), SmtpBehaviour::Take);
-    let (hook_url, requests) = hook();
+    let hook = Web::start();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/error-handlers.yaml");
     let start = |password: Option<&str>| {
         let mut command = elasticjob(&["run", "--quiet", file.to_str().unwrap()]);
         command.env("SMTP_HOST", "localhost").env("SMTP_PORT", mail_server.port().to_string());
-        command.env("HOOK_URL", &hook_url).env("HOOK_TOKEN", "t0ken");
+        command.env("HOOK_URL", hook.url()).env("HOOK_TOKEN", "t0ken");
         password.map(|it| command.env("SMTP_PASSWORD", it));
         command.spawn().unwrap()
     };
@@ -176,9 +151,9 @@ fn the_example_of_error_handlers_sends_a_mail_and_calls_a_hook() {
     assert_eq!((mail["user"].as_str(), mail["to"][0].as_str()), (Some("jobs"), Some("ops@example.com")));
     let text = mail["data"].as_str().unwrap().replace("=\r\n", "");
     assert!(text.contains("Job 'settle' exception occur in job processing"), "{text}");
-    let request = requests.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
-    assert!(request.to_lowercase().contains("authorization: bearer t0ken"), "{request}");
-    assert!(request.contains("the database is away"), "{request}");
+    let request = hook.request();
+    assert_eq!(request.header("authorization"), Some("Bearer t0ken"));
+    assert!(request.body.contains("the database is away"), "{request:?}");
     interrupt(&child);
     let (code, _, stderr) = ended(child);
     assert_eq!(code, Some(0), "{stderr}");

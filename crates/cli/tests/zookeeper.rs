@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 
 static SERVER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
 
-const QUICK: &str = "session-timeout=4s&base-sleep=50ms&max-sleep=500ms&max-retries=4";
+const QUICK: &str = "session-timeout=4s&base-sleep=50ms&max-sleep=500ms&max-retries=20";
 const LONG: Duration = Duration::from_secs(60);
 
 /// A worker with one job that fires at the turn of the year only.
