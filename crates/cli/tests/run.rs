@@ -29,9 +29,9 @@ fn ended(child: Child) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-fn fails(arguments: &[&str]) -> String {
+fn fails(with: i32, arguments: &[&str]) -> String {
     let (code, stdout, stderr) = ended(elasticjob(arguments).spawn().unwrap());
-    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+    assert_eq!((code, stdout.as_str()), (Some(with), ""), "{stderr}");
     stderr
 }
 
@@ -93,7 +93,7 @@ fn two_processes_cannot_share_a_registry_on_disk() {
     let (_dir, path) = jobs_file(&text);
     let mut first = elasticjob(&["run", path.to_str().unwrap()]).spawn().unwrap();
     read_until(&mut first, vec!["tick"]);
-    let error = fails(&["run", path.to_str().unwrap()]);
+    let error = fails(4, &["run", path.to_str().unwrap()]);
     assert!(error.contains("store") && error.contains("another process"), "{error}");
     interrupt(&first);
     assert_eq!(ended(first).0, Some(0));
@@ -108,21 +108,26 @@ fn two_processes_cannot_share_a_registry_on_disk() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
-    let said = fails(&["run", "/no/such/jobs.yaml"]);
+    let said = fails(1, &["run", "/no/such/jobs.yaml"]);
     assert!(said.contains("/no/such/jobs.yaml"), "{said}");
     let (_dir, path) =
         jobs_file("registry: embedded://\njobs:\n  a:\n    script: echo\n    failover: maybe\n");
-    let said = fails(&["run", path.to_str().unwrap()]);
+    let said = fails(1, &["run", path.to_str().unwrap()]);
     assert!(said.contains("jobs.yaml:5:15: jobs.a.failover `maybe` is no boolean"), "{said}");
     let (_dir, path) = jobs_file("registry: embedded://\njobs:\n  a: { cron: 0 0 2 * * ? }\n");
-    let said = fails(&["run", path.to_str().unwrap()]);
+    let said = fails(1, &["run", path.to_str().unwrap()]);
     assert!(said.contains("job `a` has neither a script nor code here"), "{said}");
     let (_dir, path) = jobs_file("jobs:\n  a: { script: echo }\n");
-    let said = fails(&["run", path.to_str().unwrap()]);
+    let said = fails(1, &["run", path.to_str().unwrap()]);
     assert!(said.contains("no registry"), "{said}");
     let (_dir, path) = jobs_file("registry: nowhere://x\njobs:\n  a: { script: echo }\n");
-    let said = fails(&["run", path.to_str().unwrap()]);
+    let said = fails(2, &["run", path.to_str().unwrap()]);
     assert!(said.contains("nowhere"), "{said}");
+    let nobody = elasticjob_testkit::free_ports(1)[0];
+    let url = format!("zookeeper://127.0.0.1:{nobody}/jobs?max-sleep=100ms&max-retries=1");
+    let (_dir, path) = jobs_file(&format!("registry: {url}\njobs:\n  a: {{ script: echo }}\n"));
+    let said = fails(4, &["run", path.to_str().unwrap()]);
+    assert!(said.contains("cannot be reached") && said.lines().count() == 1, "{said}");
 }
 
 #[test]
@@ -198,7 +203,7 @@ fn ports_and_an_event_file_are_opened_when_asked_for() {
     let kept = std::fs::read_to_string(&events).unwrap();
     assert!(kept.lines().last().unwrap().contains("\"event\":\"stopped\",\"reason\":\"left\""), "{kept}");
 
-    let said = fails(&["run", path.to_str().unwrap(), "--status-port", "8.8.8.8:1"]);
+    let said = fails(1, &["run", path.to_str().unwrap(), "--status-port", "8.8.8.8:1"]);
     assert!(said.starts_with("error: cannot open the status port at 8.8.8.8:1: "), "{said}");
     let wrong = elasticjob(&["run", path.to_str().unwrap(), "--dump-port", "here"]).spawn().unwrap();
     let (code, _, said) = ended(wrong);

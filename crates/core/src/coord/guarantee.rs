@@ -380,7 +380,8 @@ impl Coordinator {
         let over = barrier.give_up_at <= self.now.mono || (at.leaving && (others_turn || at.out_of_time));
         let said = match barrier.call {
             Call::UnderWay => return false,
-            Call::Made if !is_let_go(&at, phase, barrier) => return false,
+            // One that was shut down cannot let the others go. To them it is one that died.
+            Call::Made if at.is_registered() && !is_let_go(&at, phase, barrier) => return false,
             Call::Open if is_let_go(&at, phase, barrier) => None,
             Call::Made => None,
             // If we are about to leave the line, another is first already.

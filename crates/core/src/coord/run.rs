@@ -505,7 +505,7 @@ fn await_hooks(at: &Standpoint<'_>, round: &Round, awaits: Awaits) -> Step {
     match awaits {
         Awaits::Own => Step::stay(),
         Awaits::Nothing => run_what_is_left(at, round),
-        Awaits::Cluster if at.barriers.before.is_none() && at.hooks.each => {
+        Awaits::Cluster if at.barriers.before.is_none() && at.hooks.each && at.is_registered() => {
             Step::go(Run::Starting { round: round.clone(), awaits: Awaits::Own })
         }
         Awaits::Cluster if at.barriers.before.is_none() => run_what_is_left(at, round),
