@@ -44,7 +44,9 @@ async fn our_command_line_sees_and_steers_java() {
     for part in [&id, &host, "leads, java", java::SIMPLE_CLASS] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    assert_eq!(does(&world, &["shards", "orders"]).await.matches(&id).count() % 4, 0);
+    // Once as the owner of each shard, and once more for each that runs just now.
+    let shards = does(&world, &["shards", "orders"]).await;
+    assert!((4..=8).contains(&shards.matches(&id).count()), "{shards}");
     assert!(does(&world, &["servers"]).await.contains(&format!("{host}  OK ")));
     assert!(does(&world, &["explain", "orders"]).await.contains(&format!("leader {id}")));
     assert!(does(&world, &["job", "dump", "orders"]).await.contains("/orders/servers/ip1 | ENABLED\n"));
