@@ -58,6 +58,7 @@ fn test() -> Result<()> {
 
 /// Mostly they wait, for sessions to end and schedules to fire, so many may do so at a time.
 fn interop() -> Result<()> {
+    cargo(&["build", "--package", "elasticjob-cli"])?;
     let tests = ["test", "--package", "elasticjob-fleet", "--test", "interop"];
     cargo(&[&tests[..], &["--", "--ignored", "--test-threads=8"]].concat())
 }

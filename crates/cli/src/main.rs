@@ -105,7 +105,7 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: Arguments, screen: &Screen) -> Result<(), Failure> {
     match arguments.command {
-        Command::Run(arguments) => return run::run(&arguments).map_err(Failure::failed),
+        Command::Run(arguments) => return run::run(&arguments),
         Command::Cron(arguments) => return cron::run(&arguments, screen),
         Command::Completions { shell } => return generate::completions(shell),
         Command::Man { directory } => return generate::man(directory.as_deref()),

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use elasticjob::events::EventFile;
-use elasticjob::{Error, ListenAt, Recorded, RunningWorker, Worker};
+use elasticjob::{Error, ListenAt, OpsError, Recorded, RunningWorker, StopReason, Worker};
 
+use crate::failure::Failure;
 use crate::live::Live;
 
 #[derive(Debug, clap::Args)]
@@ -41,10 +42,11 @@ impl Arguments {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
-    let worker = Worker::from_file(&arguments.file).map_err(|error| explain(&error))?;
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
-    runtime.block_on(work(worker, arguments)).map_err(|error| explain(&error))
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let worker = Worker::from_file(&arguments.file).map_err(failure)?;
+    let runtime =
+        tokio::runtime::Runtime::new().map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    runtime.block_on(work(worker, arguments)).map_err(failure)
 }
 
 async fn work(worker: Worker, arguments: &Arguments) -> Result<(), Error> {
@@ -83,10 +85,15 @@ async fn watch(worker: &RunningWorker, live: &mut Live) -> Result<(), Error> {
     }
 }
 
-/// A file's error with the line it is about; any other in one line.
-fn explain(error: &Error) -> String {
+/// A file's error with the line it is about; any other in one line. The codes are those of all commands.
+fn failure(error: Error) -> Failure {
     match error {
-        Error::File(error) => error.report(),
-        error => error.to_string(),
+        Error::File(error) => Failure::failed(error.report()),
+        Error::Registry(error) => OpsError::from(error).into(),
+        Error::Ops(error) => error.into(),
+        Error::Start { reason: StopReason::Denied(_) | StopReason::Conflict { .. }, .. } => {
+            Failure::refused(error.to_string())
+        }
+        error => Failure::failed(error.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use elasticjob_testkit::{Smtp, SmtpBehaviour, SmtpTls};
+use elasticjob_testkit::{Smtp, SmtpBehaviour, SmtpTls, Web};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn elasticjob(arguments: &[&str]) -> Command {
@@ -29,9 +29,9 @@ fn ended(child: Child) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-fn fails(arguments: &[&str]) -> String {
+fn fails(with: i32, arguments: &[&str]) -> String {
     let (code, stdout, stderr) = ended(elasticjob(arguments).spawn().unwrap());
-    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+    assert_eq!((code, stdout.as_str()), (Some(with), ""), "{stderr}");
     stderr
 }
 
@@ -93,7 +93,7 @@ fn two_processes_cannot_share_a_registry_on_disk() {
     let (_dir, path) = jobs_file(&text);
     let mut first = elasticjob(&["run", path.to_str().unwrap()]).spawn().unwrap();
     read_until(&mut first, vec!["tick"]);
-    let error = fails(&["run", path.to_str().unwrap()]);
+    let error = fails(4, &["run", path.to_str().unwrap()]);
     assert!(error.contains("store") && error.contains("another process"), "{error}");
     interrupt(&first);
     assert_eq!(ended(first).0, Some(0));
@@ -108,57 +108,37 @@ fn two_processes_cannot_share_a_registry_on_disk() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
-    let said = fails(&["run", "/no/such/jobs.yaml"]);
+    let said = fails(1, &["run", "/no/such/jobs.yaml"]);
     assert!(said.contains("/no/such/jobs.yaml"), "{said}");
     let (_dir, path) =
         jobs_file("registry: embedded://\njobs:\n  a:\n    script: echo\n    failover: maybe\n");
-    let said = fails(&["run", path.to_str().unwrap()]);
+    let said = fails(1, &["run", path.to_str().unwrap()]);
     assert!(said.contains("jobs.yaml:5:15: jobs.a.failover `maybe` is no boolean"), "{said}");
     let (_dir, path) = jobs_file("registry: embedded://\njobs:\n  a: { cron: 0 0 2 * * ? }\n");
-    let said = fails(&["run", path.to_str().unwrap()]);
+    let said = fails(1, &["run", path.to_str().unwrap()]);
     assert!(said.contains("job `a` has neither a script nor code here"), "{said}");
     let (_dir, path) = jobs_file("jobs:\n  a: { script: echo }\n");
-    let said = fails(&["run", path.to_str().unwrap()]);
+    let said = fails(1, &["run", path.to_str().unwrap()]);
     assert!(said.contains("no registry"), "{said}");
     let (_dir, path) = jobs_file("registry: nowhere://x\njobs:\n  a: { script: echo }\n");
-    let said = fails(&["run", path.to_str().unwrap()]);
+    let said = fails(2, &["run", path.to_str().unwrap()]);
     assert!(said.contains("nowhere"), "{said}");
-}
-
-/// A web hook that takes one request and tells it.
-fn hook() -> (String, std::sync::mpsc::Receiver<String>) {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let (sender, requests) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        while let Ok((mut stream, _)) = listener.accept() {
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut head = String::new();
-            while !head.ends_with("\r\n\r\n") {
-                reader.read_line(&mut head).unwrap();
-            }
-            let length = head.to_lowercase().split("content-length: ").nth(1).unwrap().to_owned();
-            let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
-            if sender.send(head + std::str::from_utf8(&body).unwrap()).is_err() {
-                return;
-            }
-        }
-    });
-    (url, requests)
+    let nobody = elasticjob_testkit::free_ports(1)[0];
+    let url = format!("zookeeper://127.0.0.1:{nobody}/jobs?max-sleep=100ms&max-retries=1");
+    let (_dir, path) = jobs_file(&format!("registry: {url}\njobs:\n  a: {{ script: echo }}\n"));
+    let said = fails(4, &["run", path.to_str().unwrap()]);
+    assert!(said.contains("cannot be reached") && said.lines().count() == 1, "{said}");
 }
 
 #[test]
 fn the_example_of_error_handlers_sends_a_mail_and_calls_a_hook() {
     let mail_server = Smtp::start(SmtpTls::None, Some(("jobs", "s3cret")), SmtpBehaviour::Take);
-    let (hook_url, requests) = hook();
+    let hook = Web::start();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/error-handlers.yaml");
     let start = |password: Option<&str>| {
         let mut command = elasticjob(&["run", "--quiet", file.to_str().unwrap()]);
         command.env("SMTP_HOST", "localhost").env("SMTP_PORT", mail_server.port().to_string());
-        command.env("HOOK_URL", &hook_url).env("HOOK_TOKEN", "t0ken");
+        command.env("HOOK_URL", hook.url()).env("HOOK_TOKEN", "t0ken");
         password.map(|it| command.env("SMTP_PASSWORD", it));
         command.spawn().unwrap()
     };
@@ -171,9 +151,9 @@ fn the_example_of_error_handlers_sends_a_mail_and_calls_a_hook() {
     assert_eq!((mail["user"].as_str(), mail["to"][0].as_str()), (Some("jobs"), Some("ops@example.com")));
     let text = mail["data"].as_str().unwrap().replace("=\r\n", "");
     assert!(text.contains("Job 'settle' exception occur in job processing"), "{text}");
-    let request = requests.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
-    assert!(request.to_lowercase().contains("authorization: bearer t0ken"), "{request}");
-    assert!(request.contains("the database is away"), "{request}");
+    let request = hook.request();
+    assert_eq!(request.header("authorization"), Some("Bearer t0ken"));
+    assert!(request.body.contains("the database is away"), "{request:?}");
     interrupt(&child);
     let (code, _, stderr) = ended(child);
     assert_eq!(code, Some(0), "{stderr}");
@@ -223,7 +203,7 @@ fn ports_and_an_event_file_are_opened_when_asked_for() {
     let kept = std::fs::read_to_string(&events).unwrap();
     assert!(kept.lines().last().unwrap().contains("\"event\":\"stopped\",\"reason\":\"left\""), "{kept}");
 
-    let said = fails(&["run", path.to_str().unwrap(), "--status-port", "8.8.8.8:1"]);
+    let said = fails(1, &["run", path.to_str().unwrap(), "--status-port", "8.8.8.8:1"]);
     assert!(said.starts_with("error: cannot open the status port at 8.8.8.8:1: "), "{said}");
     let wrong = elasticjob(&["run", path.to_str().unwrap(), "--dump-port", "here"]).spawn().unwrap();
     let (code, _, said) = ended(wrong);

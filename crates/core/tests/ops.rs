@@ -170,7 +170,7 @@ fn the_parameter_of_a_trigger_is_checked_before_anybody_is_asked() {
     let said = "the parameter has 4097 bytes, and a trigger of a job with 4 shard(s) takes 4096 at most: put what is long where the job can read it, and give its name";
     assert_eq!(refusal.to_string(), said);
     let mut many = Job::at_work();
-    for (total, most) in [(190, 4096), (500, 1143), (1000, 221), (2000, 160), (3073, 0)] {
+    for (total, most) in [(190, 4096), (500, 1143), (1000, 221), (10_000, 221)] {
         many.edit(|it| it.sharding_total_count = total);
         assert!(act::trigger(&many.look(), None, &long[..most]).is_ok(), "{total}");
         let refusal = act::trigger(&many.look(), None, &long[..=most]).unwrap_err();

@@ -7,7 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::time::Duration;
 
 use elasticjob_core::coord::{
@@ -454,7 +454,10 @@ impl World {
                 let with: BTreeSet<&str> =
                     order.items.iter().filter_map(|it| it.trigger_parameter.as_deref()).collect();
                 let with = if with.is_empty() { String::new() } else { format!(" with {with:?}") };
-                self.say(name, &format!("runs {items:?} ({}{nominal}{merged}){with}{beside}", order.source));
+                self.say(
+                    name,
+                    &format!("runs {} ({}{nominal}{merged}){with}{beside}", few(&items), order.source),
+                );
                 for it in order.items {
                     self.tokens.entry(it.item).or_default().push(it.token);
                 }
@@ -506,7 +509,7 @@ impl World {
             Event::Crashed { items } => self.say(name, &format!("finds {items:?} crashed")),
             Event::TookOver { item } => self.say(name, &format!("takes over {item}")),
             Event::TriggerHandedOn { items, .. } => {
-                self.say(name, &format!("hands a trigger on to {items:?}"));
+                self.say(name, &format!("hands a trigger on to {}", few(items)));
             }
             Event::ItemFinished { outcome: Outcome::Failed(error), item, .. } => {
                 self.say(name, &format!("item {item} failed: {error}"));
@@ -566,6 +569,17 @@ impl World {
             let owner = state.owner.as_ref().map_or("nobody", |it| it.by.as_str());
             writeln!(self.said, "{item} {owner}").unwrap();
         }
+    }
+}
+
+/// Which they are, or how many, if nobody would read it.
+fn few<'a, T: fmt::Debug>(items: &'a T) -> String
+where
+    &'a T: IntoIterator,
+{
+    match items.into_iter().count() {
+        0..=20 => format!("{items:?}"),
+        many => format!("{many} items"),
     }
 }
 

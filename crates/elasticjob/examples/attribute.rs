@@ -4,8 +4,10 @@
 
 use elasticjob::{Error, Event, JobError, Recorded, Shard, Worker};
 
-/// Greets a city for each shard.
-#[elasticjob::job(cron = "0 0 2 * * ?", shards = 3, shard_parameters = ["Beijing", "Shanghai", "Guangzhou"])]
+const CITIES: [&str; 3] = ["Beijing", "Shanghai", "Guangzhou"];
+
+/// Greets a city for each shard, again if that failed.
+#[elasticjob::job(cron = "0 0 2 * * ?", shards = 3, shard_parameters = CITIES, retries = 2)]
 async fn greet_cities(shard: Shard) -> Result<(), JobError> {
     println!("shard {} of {}: hello, {}", shard.item, shard.total, shard.parameter.unwrap_or_default());
     Ok(())

@@ -1,5 +1,5 @@
 //! A job that fetches open orders and settles them, batch by batch, until none is left: two shards, four calls
-//! at a time for each batch.
+//! at a time for each batch. And one that sends the bills of all its shards, which it fetches at once.
 //!
 //! ```text
 //! cargo run -p elasticjob --example dataflow
@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use elasticjob::{DataflowJob, Error, Event, Job, JobError, Recorded, Shard, Worker};
+use elasticjob::{DataflowJob, Error, Event, Job, JobError, Recorded, Shard, ThroughputJob, Worker};
 
 /// The place of a table in a database.
 type Orders = Arc<Mutex<Vec<u32>>>;
@@ -35,10 +35,31 @@ impl DataflowJob for Settle {
     }
 }
 
+/// Which shard a bill belongs to matters to nobody.
+struct SendBills {
+    open: Orders,
+}
+
+impl ThroughputJob for SendBills {
+    type Item = u32;
+
+    /// `SELECT id FROM bills WHERE state = 'open' AND id % total IN (items)`
+    async fn fetch(&self, shards: &[Shard]) -> Result<Vec<u32>, JobError> {
+        let is_ours = |id: &u32| shards.iter().any(|shard| id % shard.total == shard.item);
+        Ok(self.open.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().filter(is_ours).collect())
+    }
+
+    async fn process(&self, shards: &[Shard], bills: Vec<u32>) -> Result<(), JobError> {
+        println!("{} shards send {} bills", shards.len(), bills.len());
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).retain(|id| !bills.contains(id));
+        Ok(())
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let left = run().await?;
-    println!("{left} orders are open");
+    println!("{left} orders and bills are open");
     Ok(())
 }
 
@@ -51,17 +72,24 @@ pub(crate) async fn run() -> Result<usize, Error> {
         .fetch_size(20)
         .workers(4)
         .one_off();
-    let worker = Worker::new("embedded://").job(job).start().await?;
+    let bills: Orders = Arc::new(Mutex::new((1..=100).collect()));
+    let send = Job::dataflow_throughput("send-bills", SendBills { open: bills.clone() });
+    let worker = Worker::new("embedded://").job(job).job(send.shards(10).workers(4)).start().await?;
     let mut records = worker.records();
     worker.trigger("settle-orders").await?;
+    worker.trigger("send-bills").await?;
+    let mut rounds = 0;
     while let Some(recorded) = records.next().await {
         if let Recorded::Record(record) = recorded
             && let Event::RoundFinished { .. } = record.event
         {
-            break;
+            rounds += 1;
+            if rounds == 2 {
+                break;
+            }
         }
     }
     worker.shutdown().await;
-    let left = open.lock().unwrap_or_else(PoisonError::into_inner).len();
-    Ok(left)
+    let left = |of: &Orders| of.lock().unwrap_or_else(PoisonError::into_inner).len();
+    Ok(left(&open) + left(&bills))
 }

@@ -5,6 +5,7 @@ pub(crate) mod http;
 pub(crate) mod listener;
 mod policies;
 pub(crate) mod script;
+mod throughput;
 pub(crate) mod typed;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use dataflow::{DataflowJob, EachJob, PartlyFailed, Processed};
 pub(crate) use listener::Listeners;
 pub use listener::{Listener, OnceListener, Round};
 pub use policies::CatchUp;
+pub use throughput::ThroughputJob;
 pub use typed::JobType;
 
 /// Why a shard failed. Any error converts into it, and so does a text: `Err("no rows".into())`.
@@ -84,6 +86,8 @@ pub struct Shard {
     /// Code of the user's has begun: a token, because that is said once and waited for.
     pub(crate) begun: CancellationToken,
     pub(crate) offset: Offset,
+    /// The shards that it stands for, if it does.
+    pub(crate) together: Arc<[Shard]>,
 }
 
 impl Shard {
@@ -188,6 +192,8 @@ pub(crate) enum Work {
     Async(Arc<dyn Runnable>),
     Blocking(Arc<BlockingWork>),
     Dataflow(Arc<dyn Flow>),
+    /// One run for all shards of a round.
+    Throughput(Arc<dyn Flow>),
     Script,
     Http,
     /// Of a type that the program adds; the worker finds it by its name.

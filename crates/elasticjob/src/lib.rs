@@ -57,7 +57,7 @@ pub use extensions::Extensions;
 pub use handler::{ErrorHandler, Failure, FailureKind, HandlerCounts, Report, Thrown};
 pub use job::{
     CatchUp, DataflowJob, EachJob, Job, JobError, JobType, Listener, OnceListener, PartlyFailed, Pool,
-    Processed, Round, Shard, SimpleJob,
+    Processed, Round, Shard, SimpleJob, ThroughputJob,
 };
 pub use listen::ListenAt;
 pub use offsets::OffsetError;

@@ -111,7 +111,7 @@ impl Ops {
 
     /// The same, with a parameter that the runs find in [`Shard::trigger_parameter`](crate::Shard), scripts and
     /// HTTP services in their context as `triggerParameter`. It may have 4 KiB; less if the job has more than 190
-    /// shards: 221 bytes with a thousand, none from 3073 on. Java peers are asked, too, and do not see it.
+    /// shards: 221 bytes from a thousand on. Java peers are asked, too, and do not see it.
     pub async fn trigger_with(
         &self,
         job: &str,

@@ -53,6 +53,7 @@ pub fn shard(job: &str, item: u32, total: u32) -> Shard {
         yielding: CancellationToken::new(),
         begun: CancellationToken::new(),
         offset: Offset::new(offsets()),
+        together: Arc::default(),
     }
 }
 

@@ -29,6 +29,8 @@ mod script;
 #[cfg(feature = "http")]
 #[path = "jobs/server.rs"]
 mod server;
+#[path = "jobs/throughput.rs"]
+mod throughput;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use elasticjob::registry::{self, Change, Entry, Session, Watch, WatchEvent};
+use elasticjob::registry::{self, Change, Entry, Kind, Op, Session, Watch, WatchEvent};
 use elasticjob::{Job, JobError, Pool, RunningWorker, Shard, Source, Worker};
 use elasticjob_testkit::{Proxy, ZooKeeper};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::timeout;
 
 /// It clears empty lines away often: that must not cost anybody a request.
@@ -17,20 +17,24 @@ static SERVER: LazyLock<ZooKeeper> =
     LazyLock::new(|| ZooKeeper::start_with_containers_cleared_every(Duration::from_secs(1)));
 
 const QUICK: &str = "session-timeout=4s&base-sleep=50ms&max-sleep=500ms&max-retries=20";
+/// For sessions that must not end on a machine that is held up.
+const CALM: &str = "session-timeout=30s&base-sleep=50ms&max-sleep=1s&max-retries=20";
 const LONG: Duration = Duration::from_secs(90);
+/// Of what keeps the server busy for long, one at a time.
+static LARGE: Mutex<()> = Mutex::const_new(());
 
 /// The job as somebody sees it who takes no part.
 struct Observer {
     watch: Watch,
     nodes: BTreeMap<String, Entry>,
-    _session: Arc<dyn Session>,
+    session: Arc<dyn Session>,
 }
 
 impl Observer {
     async fn of(namespace: &str, job: &str) -> Observer {
-        let session = registry::open(&SERVER.url(namespace, QUICK)).unwrap().connect().await.unwrap();
+        let session = registry::open(&SERVER.url(namespace, CALM)).unwrap().connect().await.unwrap();
         let watch = session.watch(&format!("/{job}"));
-        Observer { watch, nodes: BTreeMap::new(), _session: session }
+        Observer { watch, nodes: BTreeMap::new(), session }
     }
 
     async fn until(&mut self, what: &str, is_true: impl Fn(&BTreeMap<String, Entry>) -> bool) {
@@ -98,13 +102,15 @@ struct Member {
 impl Member {
     async fn start(namespace: &str, job: Job) -> Member {
         let proxy = Proxy::start(SERVER.port()).await;
-        let url = proxy.url(namespace, "session-timeout=30s&max-sleep=1s&max-retries=20");
+        let url = proxy.url(namespace, CALM);
         let worker = Worker::new(url).job(job).start().await.unwrap();
         Member { worker, proxy }
     }
 }
 
 const MULTI: i32 = 14;
+/// What a connection begins with that follows another.
+const SET_WATCHES: i32 = 105;
 const EVERY_MS: i64 = 4000;
 
 /// Requests per round of each instance, over several rounds.
@@ -119,13 +125,17 @@ async fn count(items: u32, instances: usize) -> String {
     let all = items as usize;
     observer.until("an assignment", |it| is_settled(it, all, instances)).await;
     let (mut settled, mut samples, mut total) = (0, 0, 0);
+    let mut was_cut_off = false;
     for round in 0.. {
         let before = settled;
         observer.until("a round", |it| fire(it, all).is_some_and(|at| at > before)).await;
         settled = fire(&observer.nodes, all).unwrap();
         let counted: Vec<_> = members.iter().map(|it| it.proxy.take_requests()).collect();
-        // The first rounds make the cursors; and on a machine that was held up several rounds may have passed.
-        if round < 2 || settled - before != EVERY_MS {
+        // On a machine that was held up, connections are lost, and several rounds may have passed.
+        let cut_off = counted.iter().any(|it| it.contains_key(&SET_WATCHES));
+        let disturbed = std::mem::replace(&mut was_cut_off, cut_off) || cut_off;
+        // The first rounds make the cursors.
+        if round < 2 || disturbed || settled - before != EVERY_MS {
             continue;
         }
         let (busy, idle): (Vec<_>, Vec<_>) = counted.into_iter().partition(|it| !it.is_empty());
@@ -286,7 +296,7 @@ async fn the_tree_is_the_one_that_java_knows() {
     drop(observer);
     let url = SERVER.url(namespace, &format!("{QUICK}&digest=user:password"));
     let session = registry::open(&url).unwrap().connect().await.unwrap();
-    observer = Observer { watch: session.watch("/tree"), nodes: BTreeMap::new(), _session: session };
+    observer = Observer { watch: session.watch("/tree"), nodes: BTreeMap::new(), session };
     observer.until("an assignment", |it| is_settled(it, 2, 1)).await;
     worker.trigger("tree").await.unwrap();
     next(&mut started).await;
@@ -333,6 +343,7 @@ async fn the_tree_is_the_one_that_java_knows() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_items_are_more_than_a_transaction_takes_and_run_all_the_same() {
     const ITEMS: u32 = 10_000;
+    let _alone = LARGE.lock().await;
     let namespace = "many";
     let (sender, mut ran) = mpsc::unbounded_channel();
     let mut observer = Observer::of(namespace, "many").await;
@@ -343,7 +354,7 @@ async fn ten_thousand_items_are_more_than_a_transaction_takes_and_run_all_the_sa
             sender.send(shard.item).ok();
             async { Ok(()) }
         });
-        let url = SERVER.url(namespace, "session-timeout=30s&max-sleep=1s&max-retries=20");
+        let url = SERVER.url(namespace, CALM);
         let worker = Worker::new(url).job(job.shards(ITEMS).one_off().pool(Pool::Size(64)));
         workers.push(worker.start().await.unwrap());
     }
@@ -356,6 +367,46 @@ async fn ten_thousand_items_are_more_than_a_transaction_takes_and_run_all_the_sa
     for worker in workers {
         worker.shutdown().await;
     }
+}
+
+/// What an instance was asked to do when it had died goes to whoever gets its items, however many they are: all of them
+/// in one transaction would be more than a server takes, and nothing would be handed out any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_to_the_dead_is_handed_on_with_ten_thousand_items() {
+    use elasticjob_testkit::proxy::Weather;
+    const ITEMS: u32 = 10_000;
+    let _alone = LARGE.lock().await;
+    let namespace = "handed/on";
+    let name = "a-job-with-a-rather-long-name-as-people-like-to-give-them-to-their-jobs";
+    let (sender, mut ran) = mpsc::unbounded_channel();
+    let job = |sender: mpsc::UnboundedSender<(u32, Option<Arc<str>>)>| {
+        let job = Job::simple(name, move |shard: Shard| {
+            sender.send((shard.item, shard.trigger_parameter)).ok();
+            async { Ok(()) }
+        });
+        job.shards(ITEMS).one_off().pool(Pool::Size(64))
+    };
+    let mut observer = Observer::of(namespace, name).await;
+    let proxy = Proxy::start(SERVER.port()).await;
+    let first = Worker::new(proxy.url(namespace, "session-timeout=12s"))
+        .job(job(sender.clone()))
+        .start()
+        .await
+        .unwrap();
+    observer.until("an assignment", |it| is_settled(it, ITEMS as usize, 1)).await;
+    let id = first.instance_id().unwrap();
+    proxy.set(Weather::Cut);
+    let ask = Op::Create { path: format!("/trigger/{id}"), data: "today".into(), kind: Kind::Persistent };
+    observer.session.commit(&format!("/{name}"), vec![ask]).await.unwrap();
+    drop(first);
+    let second = Worker::new(SERVER.url(namespace, CALM)).job(job(sender)).start().await.unwrap();
+    let mut items = BTreeSet::new();
+    while items.len() < ITEMS as usize {
+        let (item, parameter) = timeout(LONG, ran.recv()).await.expect("items run").unwrap();
+        assert_eq!(parameter.as_deref(), Some("today"));
+        assert!(items.insert(item), "{item} runs once");
+    }
+    second.shutdown().await;
 }
 
 struct Once(mpsc::UnboundedSender<String>);

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, FnArg, Ident, ItemFn, MetaNameValue, Token};
 
 /// The methods of a job that can be written as a setting.
-const SETTINGS: [&str; 16] = [
+const SETTINGS: [&str; 28] = [
     "cron",
     "time_zone",
     "shards",
@@ -25,6 +25,18 @@ const SETTINGS: [&str; 16] = [
     "label",
     "static_sharding",
     "class_name",
+    "pool",
+    "listener",
+    "listeners",
+    "once_listener",
+    "time_limit",
+    "retries",
+    "start_jitter",
+    "every",
+    "delay",
+    "valid_from",
+    "valid_until",
+    "catch_up",
 ];
 
 pub(crate) fn job(settings: TokenStream, function: TokenStream) -> Result<TokenStream, Error> {

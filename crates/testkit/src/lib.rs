@@ -4,10 +4,12 @@
 
 pub mod proxy;
 pub mod smtp;
+pub mod web;
 pub mod zookeeper;
 
 pub use proxy::Proxy;
 pub use smtp::{Smtp, SmtpBehaviour, SmtpTls};
+pub use web::Web;
 pub use zookeeper::{Ensemble, ZooKeeper};
 
 use std::fs;

@@ -235,7 +235,8 @@ fn replay(at: &Standpoint<'_>) -> Option<Run> {
 
 fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>) -> Step {
     let pending = at.view.necessary || at.view.processing;
-    // A trigger that comes before anything was handed out for the first time is for what will be.
+    // A trigger that comes before anything was handed out, for the first time or after all owners have died, is for
+    // what will be.
     let coming = pending || (source == Source::Trigger && is_asked(at) && !is_handed_out(at));
     if coming && !at.leaving && !at.view.available().is_empty() {
         return Step::stay();
@@ -268,10 +269,10 @@ fn is_asked(at: &Standpoint<'_>) -> bool {
     at.view.triggers.contains_key(at.me) || on(Mutant::RememberTrigger)
 }
 
-/// Whether any item has an owner.
+/// Whether any item has an owner who lives.
 fn is_handed_out(at: &Standpoint<'_>) -> bool {
     let mut known = at.view.items.range(..at.plan.spec.sharding_total_count);
-    known.any(|(_, state)| state.owner.is_some())
+    known.any(|(_, state)| state.owner.as_ref().is_some_and(|it| at.view.is_alive(&it.by)))
 }
 
 /// Whether something is ours that the mirror does not follow yet, so that nobody can say if it may run.

@@ -75,17 +75,16 @@ pub fn trigger(tree: &JobTree, instance: Option<&str>, parameter: &str) -> Resul
 const PARAMETER_MAX: usize = 4096;
 /// What a transaction may hold; ZooKeeper takes a little more.
 const TRANSACTION: usize = 900 << 10;
-/// What a shard takes up in the transaction that begins it, and in the one that hands on a trigger, at most.
+/// What a shard takes up in the transaction that begins it, at most; in the one that hands on the trigger of a dead
+/// instance it takes less.
 const TO_BEGIN: usize = 700;
-const TO_HAND_ON: usize = 300;
 
-/// A parameter is kept with every shard that it is for: with a thousand of them in the transaction that begins them,
-/// with all of them in the one that hands on the trigger of a dead instance. Neither must be too large to be done.
+/// A parameter is kept with every shard that it is for, up to a thousand of them in one transaction, which must not be
+/// too large to be done.
 fn check_parameter(parameter: &str, total: u32) -> Result<(), Refusal> {
     let shards = usize::try_from(total.max(1)).unwrap_or(usize::MAX);
     let begin = (TRANSACTION / shards.min(crate::coord::CHUNK)).saturating_sub(TO_BEGIN);
-    let hand_on = (TRANSACTION / shards).saturating_sub(TO_HAND_ON);
-    let (size, limit) = (parameter.len(), PARAMETER_MAX.min(begin).min(hand_on));
+    let (size, limit) = (parameter.len(), PARAMETER_MAX.min(begin));
     if size > limit {
         return Err(Refusal::ParameterTooLong { size, limit, total });
     }

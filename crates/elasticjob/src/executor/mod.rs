@@ -19,7 +19,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use elasticjob_core::coord::{HookOrder, Order};
+use elasticjob_core::coord::{HookOrder, Order, OrderItem};
 use elasticjob_core::event::{Hook, Outcome};
 use elasticjob_core::policy::{DELAY, Policies};
 use elasticjob_core::spec::JobSpec;
@@ -77,53 +77,77 @@ impl Executor {
         may_begin: &MayBegin,
         offsets: &Arc<dyn OffsetStore>,
     ) {
-        let permits = Arc::new(Semaphore::new(pool_size(spec)));
-        let [cancel, yielding, begun] = std::array::from_fn(|_| CancellationToken::new());
-        let (task_id, job_parameter): (Arc<str>, Arc<str>) =
-            (order.task_id.into(), order.job_parameter.into());
-        self.rounds.insert(
-            order.round,
-            Round { left: order.items.len(), cancel: cancel.clone(), yielding: yielding.clone() },
-        );
-        let props = Arc::new(spec.props.clone());
-        // What cannot be read is refused with the configuration, before it comes to a round.
-        let policies = Arc::new(Policies::read(spec).unwrap_or_default());
-        // A number that is none is said by the job that needs it.
-        let fetch_size = dataflow::fetch_size(Props(&props)).ok().flatten();
-        for it in order.items {
-            let shard = Shard {
-                job: self.job.clone(),
-                task_id: task_id.clone(),
-                total: order.total,
-                item: it.item,
-                parameter: it.parameter,
-                job_parameter: job_parameter.clone(),
-                nominal: order.nominal,
-                source: order.source,
-                merged: order.merged,
-                token: it.token,
-                attempt: 1,
-                trigger_parameter: it.trigger_parameter.map(Arc::from),
-                fetch_size,
-                cancel: cancel.clone(),
-                yielding: yielding.clone(),
-                begun: begun.clone(),
-                offset: Offset::new(offsets.clone()),
-            };
-            let (round, item) = (order.round, it.item);
-            let item_run = ItemRun {
-                work: self.work.clone(),
-                http: self.http.clone(),
-                props: props.clone(),
-                policies: policies.clone(),
-                permits: permits.clone(),
-                may_begin: may_begin.clone(),
-                cancel_grace: self.cancel_grace,
-            };
-            let span = span(&shard);
-            let run = async move { Ended::Item { round, item, outcome: item_run.run(shard).await } };
+        let [cancel, yielding] = std::array::from_fn(|_| CancellationToken::new());
+        let (number, round) = (order.round, Round { left: order.items.len(), cancel, yielding });
+        let item_run = ItemRun {
+            work: self.work.clone(),
+            http: self.http.clone(),
+            props: Arc::new(spec.props.clone()),
+            // What cannot be read is refused with the configuration, before it comes to a round.
+            policies: Arc::new(Policies::read(spec).unwrap_or_default()),
+            permits: Arc::new(Semaphore::new(pool_size(spec))),
+            may_begin: may_begin.clone(),
+            cancel_grace: self.cancel_grace,
+        };
+        let shards = self.shards(order, &item_run.props, &round, offsets);
+        self.rounds.insert(number, round);
+        if matches!(self.work, Work::Throughput(_)) {
+            return self.run_together(number, item_run, &shards);
+        }
+        for shard in shards {
+            let (item, item_run, span) = (shard.item, item_run.clone(), span(&shard));
+            let run = async move { Ended::Item { round: number, item, outcome: item_run.run(shard).await } };
             self.tasks.spawn(run.instrument(span));
         }
+    }
+
+    /// One run for all of them, which ends for all of them.
+    fn run_together(&mut self, round: u64, item_run: ItemRun, shards: &[Shard]) {
+        let Some(first) = shards.first() else { return };
+        // One offset for all, so that all are closed with the run.
+        let of = |it: &Shard| Shard { offset: first.offset.clone(), ..it.clone() };
+        let shard = Shard { together: shards.iter().map(of).collect(), ..first.clone() };
+        let span = span(&shard);
+        let run = item_run.run(shard).instrument(span).boxed().shared();
+        for shard in shards {
+            let (item, run) = (shard.item, run.clone());
+            self.tasks.spawn(async move { Ended::Item { round, item, outcome: run.await } });
+        }
+    }
+
+    fn shards(
+        &self,
+        order: Order,
+        props: &BTreeMap<String, String>,
+        round: &Round,
+        offsets: &Arc<dyn OffsetStore>,
+    ) -> Vec<Shard> {
+        let (task_id, job_parameter): (Arc<str>, Arc<str>) =
+            (order.task_id.into(), order.job_parameter.into());
+        // A number that is none is said by the job that needs it.
+        let fetch_size = dataflow::fetch_size(Props(props)).ok().flatten();
+        let (begun, alone): (_, Arc<[Shard]>) = (CancellationToken::new(), Arc::default());
+        let shard = |it: OrderItem| Shard {
+            job: self.job.clone(),
+            task_id: task_id.clone(),
+            total: order.total,
+            item: it.item,
+            parameter: it.parameter,
+            job_parameter: job_parameter.clone(),
+            nominal: order.nominal,
+            source: order.source,
+            merged: order.merged,
+            token: it.token,
+            attempt: 1,
+            trigger_parameter: it.trigger_parameter.map(Arc::from),
+            fetch_size,
+            cancel: round.cancel.clone(),
+            yielding: round.yielding.clone(),
+            begun: begun.clone(),
+            offset: Offset::new(offsets.clone()),
+            together: alone.clone(),
+        };
+        order.items.into_iter().map(shard).collect()
     }
 
     pub(crate) fn call(&mut self, order: HookOrder) {
@@ -202,7 +226,7 @@ pub(crate) fn check(job: &Job) -> Result<(), TypeError> {
 fn check_work(work: &Work, props: Props<'_>) -> Result<(), TypeError> {
     match work {
         Work::Async(_) | Work::Blocking(_) => Ok(()),
-        Work::Dataflow(_) => dataflow::Settings::read(props).map(drop),
+        Work::Dataflow(_) | Work::Throughput(_) => dataflow::Settings::read(props).map(drop),
         Work::Script => script::check(props),
         Work::Http => http::check(props),
         // The worker that finds it asks it.
@@ -223,6 +247,7 @@ fn pool_size(spec: &JobSpec) -> usize {
 }
 
 /// What one item needs to run.
+#[derive(Clone)]
 struct ItemRun {
     work: Work,
     http: Arc<Http>,
@@ -256,7 +281,7 @@ impl ItemRun {
                     Err(Err(_)) => Outcome::Cancelled, // The runtime ends.
                 }
             }
-            Work::Dataflow(job) => match dataflow::Settings::read(props) {
+            Work::Dataflow(job) | Work::Throughput(job) => match dataflow::Settings::read(props) {
                 Ok(settings) => stoppable(async { job.run(shard, settings).await }, &cancel, grace).await,
                 Err(error) => Outcome::Failed(error.to_string()),
             },
@@ -330,7 +355,6 @@ pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-    use elasticjob_core::coord::OrderItem;
     use elasticjob_core::event::Source;
 
     use super::*;

@@ -273,6 +273,19 @@ impl Listeners {
 }
 
 impl Job {
+    /// Listeners that the worker knows by name: see [`Worker::listener`](crate::Worker::listener). They are kept in the
+    /// configuration, as `jobListenerTypes`.
+    ///
+    /// ```
+    /// # fn f(job: elasticjob::Job, audit: impl elasticjob::Listener) -> elasticjob::Worker {
+    /// elasticjob::Worker::new("embedded://").listener("audit", audit).job(job.listeners(["audit"]))
+    /// # }
+    /// ```
+    pub fn listeners<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Job {
+        self.spec.job_listener_types = names.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Is called around every round, on every worker that runs shards of it. There may be several.
     ///
     /// ```

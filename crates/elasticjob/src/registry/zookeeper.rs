@@ -14,7 +14,9 @@
 //! | `tls-cert`, `tls-key` | | PEM files; the certificate that we show |
 //!
 //! The names and defaults are Java's. The namespace may have several parts, `/team/billing`; it is made when
-//! it is needed. Values are taken as they are written, up to the next `&`.
+//! it is needed. Values are taken as they are written, up to the next `&`. A connection that was lost is sought for as
+//! long as it takes. The servers are those of the url: there is no `ensembleTracker`, which may replace them by
+//! addresses that cannot be reached from here.
 //!
 //! # What it costs
 //!

@@ -136,6 +136,11 @@ async fn listeners_are_found_by_name_and_what_they_fail_at_is_told() {
         refused(unknown.listener("romm", Counted(calls.clone()))).await,
         "job `report`: listener `room` is unknown here; known: ROMM; register your own with the worker"
     );
+    let job = Job::script("in-code", "true").listeners(["room"]);
+    let named = Worker::new("embedded://").listener("room", Counted(calls.clone())).job(job.clone());
+    named.start().await.unwrap().shutdown().await;
+    let said = refused(Worker::new("embedded://").job(job)).await;
+    assert!(said.starts_with("job `in-code`: listener `room` is unknown here"), "{said}");
     let (_dir, path) =
         jobs_file("  a: { script: 'true', jobListenerTypes: summary, monitorExecution: false }\n");
     let said = refused(Worker::from_file(&path).unwrap().once_listener("summary", Counted(calls))).await;

@@ -17,11 +17,12 @@ static CLASS_PATH: LazyLock<String> =
     LazyLock::new(|| elasticjob_fleet::java::class_path().unwrap_or_else(|error| panic!("{error}")));
 
 /// Small, and quick to start: there are many of them.
-fn options(main: &str) -> [String; 8] {
+fn options(main: &str) -> [String; 9] {
     [
         "-Xmx160m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
+        "-Dfile.encoding=UTF-8", // Java's headers are in it, whatever the locale of the host.
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
         "-cp",

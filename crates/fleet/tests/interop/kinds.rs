@@ -1,9 +1,11 @@
-//! The same job, run by Java and by us: scripts get the same words, dataflow jobs the same calls.
+//! The same job, run by Java and by us: scripts get the same words, services the same requests, dataflow jobs the
+//! same calls.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use elasticjob::{DataflowJob, Job, JobError, RunningWorker, Shard, Worker};
+use elasticjob_testkit::Web;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::pipe::{OpenOptions, Receiver};
 use tokio::time::timeout;
@@ -56,8 +58,9 @@ async fn start_rust(world: &World, job: Job) -> RunningWorker {
     Worker::new(world.url()).job(job).start().await.unwrap()
 }
 
-async fn java(world: &World, name: &str, notes: &Notes, job: &[(&str, &str)]) -> Member {
-    let member = world.java_with(name, 1, &["--notes", notes.path.to_str().unwrap()], &words(job));
+async fn java(world: &World, name: &str, notes: Option<&Notes>, job: &[(&str, &str)]) -> Member {
+    let notes: Vec<&str> = notes.iter().flat_map(|it| ["--notes", it.path.to_str().unwrap()]).collect();
+    let member = world.java_with(name, 1, &notes, &words(job));
     world.ready(&member).await;
     member
 }
@@ -80,7 +83,7 @@ async fn a_script_gets_the_same_words_from_both() {
         ("pool", "SINGLE_THREAD"),
         ("prop.script.command.line", &line),
     ];
-    let member = java(&world, "j1", &said, &of_java).await;
+    let member = java(&world, "j1", Some(&said), &of_java).await;
     ask(&world, "report").await;
     let by_java = said.take(12, &world).await;
     member.leave().await;
@@ -113,6 +116,59 @@ fn anonymous(lines: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = lines.iter().map(strip).collect();
     lines.sort();
     lines
+}
+
+/// What a service sees of two requests, without the address, sorted.
+async fn requests(web: Arc<Web>) -> Vec<String> {
+    let take = move || [web.request(), web.request()];
+    let requests = tokio::task::spawn_blocking(take).await.unwrap();
+    let said = requests.map(|it| {
+        let of = |name| it.header(name).unwrap_or("none").to_owned();
+        format!("{} {} {} {}", it.line, of("content-type"), of("shardingcontext"), it.body)
+    });
+    anonymous(&said)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a JDK and Maven: cargo xtask interop"]
+async fn a_service_gets_the_same_requests_from_both() {
+    let world = World::new("http").await;
+    let web = Arc::new(Web::start());
+    let url = web.url();
+    let methods =
+        [("GET", None), ("POST", None), ("POST", Some("application/json")), ("PUT", None), ("DELETE", None)];
+    for (number, (method, content_type)) in methods.into_iter().enumerate() {
+        let job = format!("call-{number}");
+        let mut of_java = vec![
+            ("job", &*job),
+            ("kind", "http"),
+            ("count", "2"),
+            ("parameter", ODD),
+            ("item-parameters", ITEMS),
+            ("prop.http.uri", &url),
+            ("prop.http.method", method),
+            ("prop.http.data", "a=中"),
+        ];
+        of_java.extend(content_type.map(|it| ("prop.http.content.type", it)));
+        let member = java(&world, &job, None, &of_java).await;
+        ask(&world, &job).await;
+        let by_java = requests(web.clone()).await;
+        member.leave().await;
+
+        // The stored document counts.
+        let worker = start_rust(&world, Job::http(&job, "http://127.0.0.1:1/")).await;
+        ask(&world, &job).await;
+        let by_rust = requests(web.clone()).await;
+        worker.shutdown().await;
+        // What is not ASCII we escape, so that every header can carry it; `docs/jobs.md` says so.
+        let by_rust: Vec<String> = by_rust.iter().map(|it| it.replace("\\u4e2d", "中")).collect();
+        assert_eq!(by_rust, by_java, "{method} {content_type:?}");
+        let begins = format!("{method} / HTTP/1.1 ");
+        assert!(
+            by_java.iter().all(|it| it.starts_with(&begins) && it.contains("\"shardingItem\":")),
+            "{by_java:?}"
+        );
+    }
 }
 
 /// The twin of `Jobs.Dataflow` in Java.
@@ -159,7 +215,7 @@ async fn a_dataflow_job_is_called_alike_by_both() {
         let mut notes = Notes::new(&world, job);
         let of_java =
             [("job", job), ("kind", "dataflow"), ("count", "2"), ("prop.streaming.process", streaming)];
-        let member = java(&world, job, &notes, &of_java).await;
+        let member = java(&world, job, Some(&notes), &of_java).await;
         ask(&world, job).await;
         let by_java = notes.take(calls, &world).await;
         member.leave().await;

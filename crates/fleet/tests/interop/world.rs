@@ -297,6 +297,10 @@ impl World {
             text.push_str(&ops.dump(&job.name).await.unwrap_or_default());
         }
         for file in std::fs::read_dir(self.home.path()).unwrap().flatten() {
+            // A pipe would not end.
+            if !file.file_type().unwrap().is_file() {
+                continue;
+            }
             let said = std::fs::read_to_string(file.path()).unwrap_or_default();
             let tail: Vec<&str> = said.lines().rev().take(30).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();

@@ -1,5 +1,6 @@
 package interop;
 
+import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
 
 import org.apache.shardingsphere.elasticjob.api.JobConfiguration;
@@ -63,8 +64,9 @@ public final class Worker {
         Object code = switch (kind) {
             case "simple" -> new Jobs.Simple(events, work);
             case "dataflow" -> new Jobs.Dataflow(events);
-            case "script" -> "SCRIPT";
-            default -> throw new IllegalArgumentException("--kind is simple, dataflow or script, not `" + kind + "`");
+            case "script", "http" -> kind.toUpperCase(Locale.ROOT);
+            default -> throw new IllegalArgumentException(
+                    "--kind is simple, dataflow, script or http, not `" + kind + "`");
         };
         Release.start(center, code, builder.build());
     }
