@@ -18,6 +18,7 @@ const USAGE: &str = "usage: cargo xtask <command>
   chaos     hurt real processes: --seconds N --seed S --workers N --mutant NAME | --judge LOG
   sim       simulate clusters: --seeds N --first S | --reproduce SEED | --mutants | --report FILE
   interop   fleets of Java and Rust processes; needs a JDK 17 and Maven, or apt-get to install them
+  bench     Java and Rust side by side, one ZooKeeper: --quick (ten minutes) --write (into docs/benchmarks.md)
   hello     run examples/hello.yaml";
 
 /// Seeds that every change is tried with.
@@ -33,6 +34,7 @@ fn main() -> Result<()> {
         Some("chaos") => chaos(&rest),
         Some("sim") => sim(&rest),
         Some("interop") => interop(),
+        Some("bench") => bench(&rest),
         Some("hello") => cargo(&["run", "--package", "elasticjob-cli", "--", "run", "examples/hello.yaml"]),
         Some(unknown) => bail!("unknown command `{unknown}`\n\n{USAGE}"),
         None => {
@@ -101,4 +103,10 @@ fn sim(arguments: &[&str]) -> Result<()> {
     let plain = ["run", "--quiet", "--profile", "sim", "--package", "elasticjob-sim", "--"];
     let mutants = arguments.contains(&"--mutants");
     cargo(&[if mutants { &run[..] } else { &plain[..] }, arguments].concat())
+}
+
+fn bench(arguments: &[&str]) -> Result<()> {
+    let of_bench = ["--quiet", "--release", "--package", "elasticjob-bench"];
+    cargo(&[&["build"], &of_bench[..], &["--bins"]].concat())?;
+    cargo(&[&["run"], &of_bench[..], &["--bin", "bench", "--"], arguments].concat())
 }

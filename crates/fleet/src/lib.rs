@@ -10,6 +10,7 @@
 pub mod chaos;
 pub mod check;
 pub mod history;
+pub mod java;
 pub mod job;
 pub mod ledger;
 pub mod line;

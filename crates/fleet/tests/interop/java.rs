@@ -1,6 +1,5 @@
 //! The Java side: built once, and its operators' interface, one process for all tests.
 
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,36 +13,8 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What `java` needs to find our classes and everything that they need.
-static CLASS_PATH: LazyLock<String> = LazyLock::new(build);
-
-fn build() -> String {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
-    install_what_is_missing();
-    let mut maven = std::process::Command::new("mvn");
-    maven.args(["-q", "-B", "package"]).current_dir(&home);
-    let built = maven.output().expect("mvn runs");
-    let said = String::from_utf8_lossy(&built.stdout);
-    assert!(built.status.success(), "the Java side of the tests cannot be built:\n{said}");
-    let target = home.join("target");
-    format!("{}:{}/*", target.join("interop.jar").display(), target.join("lib").display())
-}
-
-fn install_what_is_missing() {
-    let has = |program: &str| {
-        let mut version = std::process::Command::new(program);
-        version.arg("-version").stdout(Stdio::null()).stderr(Stdio::null());
-        version.status().is_ok_and(|it| it.success())
-    };
-    if has("javac") && has("mvn") {
-        return;
-    }
-    for words in [&["update"][..], &["install", "-y", "openjdk-17-jdk-headless", "maven"]] {
-        let mut install = std::process::Command::new("apt-get");
-        install.args(words).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-        let done = install.status().is_ok_and(|it| it.success());
-        assert!(done, "install a JDK 17 and Maven: apt-get could not");
-    }
-}
+static CLASS_PATH: LazyLock<String> =
+    LazyLock::new(|| elasticjob_fleet::java::class_path().unwrap_or_else(|error| panic!("{error}")));
 
 /// Small, and quick to start: there are many of them.
 fn options(main: &str) -> [String; 9] {

@@ -1,6 +1,7 @@
 package interop;
 
 import java.lang.reflect.Field;
+import java.util.function.LongConsumer;
 
 import org.apache.shardingsphere.elasticjob.api.ElasticJob;
 import org.apache.shardingsphere.elasticjob.api.JobConfiguration;
@@ -10,10 +11,17 @@ import org.apache.shardingsphere.elasticjob.infra.pojo.JobConfigurationPOJO;
 import org.apache.shardingsphere.elasticjob.infra.yaml.YamlEngine;
 import org.apache.shardingsphere.elasticjob.lite.api.bootstrap.impl.OneOffJobBootstrap;
 import org.apache.shardingsphere.elasticjob.lite.api.bootstrap.impl.ScheduleJobBootstrap;
+import org.apache.shardingsphere.elasticjob.lite.internal.schedule.JobRegistry;
+import org.apache.shardingsphere.elasticjob.lite.internal.schedule.JobScheduleController;
 import org.apache.shardingsphere.elasticjob.lite.internal.snapshot.SnapshotService;
 import org.apache.shardingsphere.elasticjob.reg.base.CoordinatorRegistryCenter;
 import org.apache.shardingsphere.elasticjob.reg.zookeeper.ZookeeperConfiguration;
 import org.apache.shardingsphere.elasticjob.reg.zookeeper.ZookeeperRegistryCenter;
+import org.quartz.JobExecutionContext;
+import org.quartz.Scheduler;
+import org.quartz.SchedulerException;
+import org.quartz.Trigger;
+import org.quartz.listeners.TriggerListenerSupport;
 
 /** What is named differently from release to release: packages that moved, and keys that were renamed. */
 final class Release {
@@ -63,6 +71,33 @@ final class Release {
         } else {
             new OneOffJobBootstrap(center, (ElasticJob) work, configuration);
         }
+    }
+
+    /** Starts a job with a schedule, and tells the time for which a round was scheduled before the round begins. */
+    static void startObserved(CoordinatorRegistryCenter center, ElasticJob work, JobConfiguration configuration,
+            LongConsumer nominalMillis) throws ReflectiveOperationException {
+        ScheduleJobBootstrap bootstrap = new ScheduleJobBootstrap(center, work, configuration);
+        Field field = JobScheduleController.class.getDeclaredField("scheduler");
+        field.setAccessible(true);
+        Scheduler scheduler = (Scheduler) field.get(
+                JobRegistry.getInstance().getJobScheduleController(configuration.getJobName()));
+        try {
+            scheduler.getListenerManager().addTriggerListener(new TriggerListenerSupport() {
+
+                @Override
+                public String getName() {
+                    return "nominal";
+                }
+
+                @Override
+                public void triggerFired(Trigger trigger, JobExecutionContext context) {
+                    nominalMillis.accept(context.getScheduledFireTime().getTime());
+                }
+            });
+        } catch (SchedulerException error) {
+            throw new IllegalStateException("the scheduler takes no listener", error);
+        }
+        bootstrap.schedule();
     }
 
     /** Opens the port that answers dumps. */

@@ -1,0 +1,137 @@
+//! Many equal jobs in one process. What it writes is what the Java program `interop.Bench` writes:
+//! `ready MICROS`, `run JOB ITEM NOMINAL-MICROS START-MICROS` and `rows COUNT MICROS`.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Parser;
+use elasticjob::{DataflowJob, Job, JobError, Shard, Worker};
+use jiff::Timestamp;
+
+const BATCH: usize = 100;
+/// How often a dataflow job says how far it is.
+const TELL_EVERY_MICROS: i64 = 200_000;
+
+#[derive(Parser)]
+struct Options {
+    /// ZooKeeper's servers: `host:port,…`.
+    #[arg(long)]
+    registry: String,
+    #[arg(long)]
+    namespace: String,
+    #[arg(long, default_value_t = 10_000)]
+    session_ms: u64,
+    #[arg(long, default_value_t = 1)]
+    jobs: u32,
+    #[arg(long, default_value_t = 1)]
+    items: u32,
+    #[arg(long)]
+    cron: String,
+    /// How long a run takes.
+    #[arg(long, default_value_t = 0)]
+    work_ms: u64,
+    #[arg(long, default_value_t = false, action = clap::ArgAction::Set)]
+    failover: bool,
+    #[arg(long, default_value_t = false, action = clap::ArgAction::Set)]
+    dataflow: bool,
+    /// The file for what it has to say.
+    #[arg(long)]
+    out: PathBuf,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let options = Options::parse();
+    let out = Output::create(&options.out)?;
+    let Options { registry, namespace, session_ms, .. } = &options;
+    let mut worker =
+        Worker::new(format!("zookeeper://{registry}/{namespace}?session-timeout={session_ms}ms"));
+    for number in 0..options.jobs {
+        let job = if options.dataflow { rows(number, &out) } else { simple(number, &options, &out) };
+        let job = job.cron(&options.cron).shards(options.items).failover(options.failover).misfire(false);
+        worker = worker.job(job);
+    }
+    let running = worker.start().await?;
+    out.print(&format!("ready {}", micros()))?;
+    let asked = elasticjob::until_asked_to_end().await;
+    running.shutdown().await;
+    Ok(asked?)
+}
+
+fn simple(number: u32, options: &Options, out: &Output) -> Job {
+    let (out, work) = (out.clone(), Duration::from_millis(options.work_ms));
+    Job::simple(format!("job-{number}"), move |shard: Shard| {
+        let start = micros();
+        let out = out.clone();
+        async move {
+            let nominal = shard.nominal.map_or(0, Timestamp::as_microsecond);
+            out.print(&format!("run {number} {} {nominal} {start}", shard.item))?;
+            if !work.is_zero() {
+                tokio::time::sleep(work).await;
+            }
+            Ok(())
+        }
+    })
+}
+
+fn rows(number: u32, out: &Output) -> Job {
+    let rows = Rows { out: out.clone(), counted: Mutex::default() };
+    Job::dataflow(format!("job-{number}"), rows).streaming(true)
+}
+
+/// Has always a batch of rows, at once, and does nothing with them but count.
+struct Rows {
+    out: Output,
+    counted: Mutex<Counted>,
+}
+
+#[derive(Default)]
+struct Counted {
+    rows: usize,
+    told: i64,
+}
+
+impl DataflowJob for Rows {
+    type Item = u32;
+
+    async fn fetch(&self, _: &Shard) -> Result<Vec<u32>, JobError> {
+        Ok(vec![1; BATCH])
+    }
+
+    async fn process(&self, _: &Shard, rows: Vec<u32>) -> Result<(), JobError> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.rows += rows.len();
+        let now = micros();
+        if now - counted.told > TELL_EVERY_MICROS {
+            counted.told = now;
+            self.out.print(&format!("rows {} {now}", counted.rows))?;
+        }
+        Ok(())
+    }
+}
+
+fn micros() -> i64 {
+    Timestamp::now().as_microsecond()
+}
+
+/// The file, one write for each line.
+#[derive(Clone)]
+struct Output(Arc<Mutex<File>>);
+
+impl Output {
+    fn create(path: &Path) -> anyhow::Result<Output> {
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Output(Arc::new(Mutex::new(file))))
+    }
+
+    fn print(&self, line: &str) -> std::io::Result<()> {
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(format!("{line}\n").as_bytes())
+    }
+}
