@@ -93,6 +93,7 @@ pub(super) fn drop_leftovers(at: &Standpoint<'_>) -> Option<Move> {
             ops.extend(at.is_me(state.failovering.as_ref()).then(|| Node::Failovering(item).delete()));
         }
     }
+    ops.truncate(CHUNK); // What does not fit follows when this is done.
     (!ops.is_empty()).then(|| ops.into())
 }
 
