@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use elasticjob_core::coord::Slot;
 use elasticjob_core::event::{Event, Source, StopReason};
 
 use super::Violation;
@@ -100,10 +99,7 @@ fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
 /// or hooks that took their time.
 fn due(case: &Case<'_>, run: &UserRun) -> Ms {
     let fire = run.nominal.map_or(run.started, |it| case.true_time(it).max(0).unsigned_abs());
-    let is_claim =
-        |it: &&(Ms, Fact)| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job);
-    let claim = case.history.facts.iter().rev().filter(|it| it.0 <= run.started).find(is_claim);
-    fire.min(claim.map_or(run.started, |it| it.0))
+    fire.min(case.claimed_at(run))
 }
 
 fn item_is_disabled(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
