@@ -20,6 +20,9 @@ const OPERATIONS: usize = 22;
 /// How long a leader waits for running items before it moves the others.
 const PATIENCE: Ms = 10_000;
 
+/// The longest that a hook takes.
+const CALL_MAX: Ms = 8_000;
+
 /// Everything that a seed decides.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -265,7 +268,7 @@ impl Scenario {
         if self.jobs[job].period == 0 {
             return;
         }
-        if slow && kind < 25 {
+        if slow && kind < 12 {
             self.quiet_down();
             self.clock_leaps(job, &mut rng);
         } else if kind < 2 && self.clocks.len() > 1 {
@@ -409,6 +412,11 @@ impl JobSetup {
     /// The longest that this job's code runs once everything is healed.
     pub fn longest_run(&self) -> Ms {
         if self.long_percent == 0 { 900 } else { (self.period * 5 / 2).clamp(900, 40_000) }
+    }
+
+    /// How long the calls around a round take at most, all of them: up to eight seconds each.
+    pub fn longest_calls(&self) -> Ms {
+        2 * CALL_MAX * (Ms::from(self.hooks.each) + Ms::from(self.hooks.once.is_some()))
     }
 }
 

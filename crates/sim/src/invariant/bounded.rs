@@ -18,6 +18,9 @@ pub(super) const SENTENCE: &str = "in a calm cluster a round costs its instance 
 const MOST: usize = 120;
 const FLOOD: Ms = 10_000;
 
+/// Where hooks are called once, a round stands in line before and after it, and leaves the line.
+const CALLS: usize = 4;
+
 pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     let mut sent: BTreeMap<(usize, ProcessId), Vec<Ms>> = BTreeMap::new();
     let mut read: BTreeMap<(usize, ProcessId), Vec<Ms>> = BTreeMap::new();
@@ -85,6 +88,8 @@ fn steady(case: &Case<'_>, job: usize, process: ProcessId, sent: &[Ms], found: &
         });
         rounds.extend(on.map(|it| (it.round, it.source)));
         let cost: usize = rounds.values().map(|source| cost(spec, *source)).sum();
+        let calls =
+            if case.history.scenario.jobs[job].hooks.once.is_some() { CALLS * rounds.len() } else { 0 };
         let told: BTreeSet<Ms> = case.jobs[job]
             .events
             .iter()
@@ -101,7 +106,7 @@ fn steady(case: &Case<'_>, job: usize, process: ProcessId, sent: &[Ms], found: &
         // for the registry's time for the first time get into each other's way.
         let asking = if spec.max_time_diff_seconds >= 0 { 2 } else { 0 };
         let clearing = usize::from(clears_old_marks(case, job, process, *stretch));
-        if done > cost + 2 * told.len() + asking + clearing {
+        if done > cost + 2 * told.len() + asking + clearing + calls {
             let what =
                 format!("job {job}: process {process} sends {done} transactions for {} rounds", rounds.len());
             found.push(Violation { invariant: "bounded", at: stretch.0, what });

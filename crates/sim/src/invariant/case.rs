@@ -252,6 +252,16 @@ impl<'a> Case<'a> {
         hosts.into_iter().filter(|it| !disabled.contains(&it.1)).map(|it| it.0).collect()
     }
 
+    /// Hooks hold up the rounds of this job.
+    pub(super) fn has_hooks(&self, job: usize) -> bool {
+        self.history.scenario.jobs[job].hooks != Default::default()
+    }
+
+    /// When a run was decided on: when it started, or, where hooks came in between, when it was claimed.
+    pub(super) fn decided_at(&self, run: &UserRun) -> Ms {
+        if self.has_hooks(run.job) { self.claimed_at(run) } else { run.started }
+    }
+
     /// When the last claim before the start of a run was sent.
     pub(super) fn claimed_at(&self, run: &UserRun) -> Ms {
         let is_claim = |it: &&(Ms, Fact)| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job);

@@ -32,7 +32,11 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
         });
         // What was asked for by hand goes first.
         let rounds = 1 + asked.count() as Ms;
-        let busy_for = rounds * case.history.scenario.jobs[job].longest_run() + 5_000 + 2 * error;
+        let setup = &case.history.scenario.jobs[job];
+        let round = setup.longest_run() + setup.longest_calls();
+        // Where hooks are called once, the round before must have ended everywhere, also where it began last.
+        let rounds = rounds + Ms::from(setup.hooks.once.is_some());
+        let busy_for = rounds * round + 5_000 + 2 * error;
         let judged = fires.iter().filter(|it| it.0 >= stretch.0 + error && it.0 + busy_for <= stretch.1);
         for (at, fire) in judged {
             for item in 0..spec.sharding_total_count {

@@ -100,7 +100,7 @@ fn was_busy(case: &Case<'_>, run: &UserRun, instance: Instance, lost_at: u64) ->
     let mut runs = case.jobs[run.job].runs.iter().filter(here);
     let over = |it: &UserRun| it.ended.as_ref().is_some_and(|ended| ended.0 < done);
     // Where hooks come first, what was claimed may not have started when it died.
-    let hooked = case.history.scenario.jobs[run.job].hooks != Default::default();
+    let hooked = case.has_hooks(run.job);
     // If its last transaction was answered before it died, that was the end of a round.
     sent >= done || done == died || hooked || runs.any(|it| !over(it))
 }
