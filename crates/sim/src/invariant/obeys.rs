@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use elasticjob_core::coord::Slot;
 use elasticjob_core::event::{Event, Source, StopReason};
 
 use super::Violation;
@@ -100,15 +99,7 @@ fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
 /// or hooks that took their time.
 fn due(case: &Case<'_>, run: &UserRun) -> Ms {
     let fire = run.nominal.map_or(run.started, |it| case.true_time(it).max(0).unsigned_abs());
-    fire.min(claimed(case, run))
-}
-
-/// When the last claim for a run was sent.
-fn claimed(case: &Case<'_>, run: &UserRun) -> Ms {
-    let is_claim =
-        |it: &&(Ms, Fact)| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job);
-    let claim = case.history.facts.iter().rev().filter(|it| it.0 <= run.started).find(is_claim);
-    claim.map_or(run.started, |it| it.0)
+    fire.min(case.claimed_at(run))
 }
 
 fn item_is_disabled(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
@@ -170,7 +161,7 @@ fn clock_is_off(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let limits = case.configs_around(run.job, run.started).map(|it| i64::from(it.max_time_diff_seconds));
     let limit = limits.min().filter(|it| *it >= 0)?;
     // The registry read its clock at some time between question and answer: nobody knows when.
-    let uncertain = i64::try_from(run.started - claimed(case, run)).unwrap_or(i64::MAX);
+    let uncertain = i64::try_from(run.started - case.claimed_at(run)).unwrap_or(i64::MAX);
     // Asked a while ago, it may have been right then.
     let off = run.clock_off.abs() > limit * 1_000 + 5_000 + uncertain
         && run.clock_off_for > case.history.scenario.news_time();
