@@ -254,6 +254,12 @@ impl Tree {
         self.nodes.get(path).map(|node| node.data.as_str())
     }
 
+    /// The node at an absolute path, without what is below it.
+    pub fn entry(&self, path: &str) -> Option<Entry> {
+        let node = self.nodes.get(path)?;
+        Some(Entry { path: path.to_owned(), data: node.data.clone(), stat: node.stat })
+    }
+
     /// `root` and everything below it, in the order of the paths.
     pub fn snapshot(&self, root: &str) -> Vec<Entry> {
         let entry = |(path, node): (&String, &Node)| {
@@ -273,10 +279,9 @@ impl Tree {
     }
 
     fn below(&self, root: &str) -> impl Iterator<Item = (&String, &Node)> {
-        let first = format!("{root}/");
-        let inside = first.clone();
+        let inside = format!("{root}/");
         self.nodes
-            .range::<str, _>((Bound::Included(first.as_str()), Bound::Unbounded))
+            .range::<str, _>((Bound::Included(inside.as_str()), Bound::Unbounded))
             .take_while(move |(path, _)| path.starts_with(&inside))
     }
 }
