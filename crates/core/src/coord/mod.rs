@@ -226,6 +226,7 @@ impl Coordinator {
         if self.connected {
             self.look_at_patience();
             self.roll.call(&self.view);
+            self.look_at_javas_registrations();
             self.settle(out); // A view that may be stale decides nothing.
         }
         self.tell_items(out);
