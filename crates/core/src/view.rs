@@ -120,9 +120,9 @@ pub struct View {
     /// Everybody who stands in a line, first in line first.
     pub lines: BTreeMap<(Latch, String), String>,
     /// Items that have started in this round, each with who says so; Java does not.
-    pub started: BTreeMap<u32, String>,
+    pub started: BTreeMap<u32, Value>,
     /// Items that have completed in this round, each with who says so; Java does not.
-    pub completed: BTreeMap<u32, String>,
+    pub completed: BTreeMap<u32, Value>,
     /// The last fires whose hooks were called.
     pub hooked: BTreeMap<Phase, Cursor>,
     /// The node that is written to learn the registry's time.
@@ -178,11 +178,12 @@ impl View {
 
     fn put(&mut self, entry: &Entry) {
         let text = || entry.data.clone();
+        let value = || Value { text: entry.data.clone(), stat: entry.stat };
         let mark =
             || Mark { by: entry.data.clone(), token: entry.stat.created, ephemeral: entry.stat.ephemeral };
         match Node::parse(&entry.path) {
             Node::Root => self.class = Some(text()),
-            Node::Config => self.config = Some(Value { text: text(), stat: entry.stat }),
+            Node::Config => self.config = Some(value()),
             Node::Server(ip) => drop(self.servers.insert(ip, text())),
             Node::Instance(id) => drop(self.instances.insert(id, !entry.data.trim().is_empty())),
             Node::Item(item) => self.item(item).exists = true,
@@ -204,8 +205,8 @@ impl View {
             Node::Processing => self.processing = true,
             Node::InLine(latch, name) => drop(self.lines.insert(place(latch, &name), name)),
             Node::Crashed(item) => drop(self.crashed.insert(item)),
-            Node::Started(item) => drop(self.started.insert(item, text())),
-            Node::Completed(item) => drop(self.completed.insert(item, text())),
+            Node::Started(item) => drop(self.started.insert(item, value())),
+            Node::Completed(item) => drop(self.completed.insert(item, value())),
             Node::Hooked(phase) => drop(self.hooked.insert(phase, read_cursor(entry))),
             Node::Trigger(id) => drop(self.triggers.insert(id, text())),
             Node::SystemTime => self.system_time = Some(entry.stat),

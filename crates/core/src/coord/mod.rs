@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::event::{Event, Hook, Outcome, Skip, Source, StopReason};
+use crate::event::{Event, Hook, Skip, Source, StopReason};
 use crate::mutants::{Mutant, on};
 use crate::node::Phase;
 use crate::plan::Plan;
@@ -226,6 +226,7 @@ impl Coordinator {
         if self.connected {
             self.look_at_patience();
             self.roll.call(&self.view);
+            self.look_at_javas_registrations();
             self.settle(out); // A view that may be stale decides nothing.
         }
         self.tell_items(out);
@@ -274,7 +275,14 @@ impl Coordinator {
             }
             Input::Changed(changes) => changes.iter().for_each(|change| self.view.apply(change)),
             Input::Settled(slot, verdict) => self.free(slot, verdict, out),
-            Input::ItemFinished { round, item, outcome } => self.finish_item(round, item, outcome, out),
+            Input::ItemFinished { round, item, outcome, output } => {
+                self.finish_item(round, item, out, |task_id| Event::ItemFinished {
+                    task_id,
+                    item,
+                    outcome,
+                    output,
+                });
+            }
             Input::HookFinished { round, hook, error } => self.finish_hook(round, hook, error, out),
             Input::Leave { grace } => {
                 let cancel_at = self.now.mono.saturating_add(grace);
@@ -352,12 +360,18 @@ impl Coordinator {
         }
     }
 
-    fn finish_item(&mut self, number: u64, item: u32, outcome: Outcome, out: &mut Vec<Effect>) {
+    fn finish_item(
+        &mut self,
+        number: u64,
+        item: u32,
+        out: &mut Vec<Effect>,
+        record: impl FnOnce(String) -> Event,
+    ) {
         let mut task_id = self.task_ids.get(&number).cloned().unwrap_or_default();
         if on(Mutant::RenameRounds) {
             task_id = format!("{}-{number}", self.me);
         }
-        out.push(Effect::Record(Event::ItemFinished { task_id, item, outcome }));
+        out.push(Effect::Record(record(task_id)));
         if self.zombies.get(&item) == Some(&number) {
             self.zombies.remove(&item);
             if !self.zombies.values().any(|it| *it == number) {
