@@ -19,6 +19,7 @@ use super::{
     since,
 };
 use crate::event::{Event, Source};
+use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node, Phase};
 use crate::tree::Op;
 use crate::view::{Item, keeps_cursors};
@@ -137,6 +138,10 @@ fn closes(at: &Standpoint<'_>, round: &Round) -> Option<Hooked> {
         Source::Failover => round.items.iter().filter_map(of).max().map(|fire| Hooked(Some(fire))),
         Source::Schedule | Source::Misfire | Source::Trigger => Some(Hooked(round.nominal)),
     };
+    // What runs while the end of a round is waited for ends with that round. Registered for anything else, it would look
+    // as if that wait were over.
+    let last = at.barriers.after.as_ref().and_then(|it| it.fire);
+    let fire = fire.map(|Hooked(fire)| Hooked(fire.max(last)));
     fire.filter(|it| !was_called(at, Phase::Completed, it.0))
 }
 
@@ -349,8 +354,15 @@ impl Coordinator {
         let give_up_at = self.now.mono.saturating_add(wait);
         let slot = self.barriers.slot(phase);
         let fire = fire.max(slot.as_ref().and_then(|it| it.fire));
-        let call = slot.as_ref().map_or(Call::Open, |it| it.call);
-        *slot = Some(Barrier { order, fire, give_up_at, call, told_to_stop: false });
+        match slot {
+            // A call that is under way comes back under the name that it began with.
+            Some(barrier) if barrier.call != Call::Open && !on(Mutant::RenameCall) => barrier.fire = fire,
+            Some(barrier) => (barrier.order, barrier.fire, barrier.give_up_at) = (order, fire, give_up_at),
+            None => {
+                let (call, told_to_stop) = (Call::Open, false);
+                *slot = Some(Barrier { order, fire, give_up_at, call, told_to_stop });
+            }
+        }
     }
 
     /// Without marks nobody knows who is first or last: the hook is not called, and that is said.

@@ -547,6 +547,10 @@ impl Coordinator {
                     Awaits::Own | Awaits::Nothing => self.call(Hook::Before, round, out),
                 }
             }
+            // Nobody who gave up waiting for the hook before is kept from leaving by it.
+            (Run::Starting { .. }, Run::Completing { .. }) if !on(Mutant::KeepWaitingForHook) => {
+                self.barriers.before = None;
+            }
             (_, Run::Running { round, .. }) => {
                 (self.told_to_yield, self.told_to_cancel) = (false, false);
                 let order = self.order(round);
