@@ -169,9 +169,10 @@ pub(crate) fn all_of(tree: &Tree, job: usize, item: u32) -> Vec<Change> {
         Node::Parameter(item),
         Node::Item(item),
     ];
+    let root = root(job);
     let tell = |node: Node| {
-        let (path, at) = (node.path(), format!("{}{}", root(job), node.path()));
-        match tree.entry(&at) {
+        let path = node.path();
+        match tree.entry(&[root.as_str(), &path].concat()) {
             Some(entry) => Change::Put(Entry { path, ..entry }),
             None => Change::Gone { path },
         }

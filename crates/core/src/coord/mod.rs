@@ -693,14 +693,12 @@ impl Coordinator {
     // ---- For those who ask ----
 
     fn standpoint(&self) -> Option<Standpoint<'_>> {
-        let plan = self.plan.as_ref()?;
-        let status = self.view.servers.get(ip_of(&self.me)).map(String::as_str);
         Some(Standpoint {
             now: self.now,
             me: &self.me,
             is_registered: self.view.is_alive(&self.me),
-            is_enabled: status.or(self.last_status) == Some(ENABLED),
-            plan,
+            status: self.view.servers.get(ip_of(&self.me)).map(String::as_str),
+            plan: self.plan.as_ref()?,
             view: &self.view,
             sees: &self.sees,
             run: &self.run,

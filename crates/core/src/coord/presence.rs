@@ -40,7 +40,7 @@ fn join(at: &Standpoint<'_>) -> Option<Move> {
     let server = || Node::Server(ip.to_owned());
     let hold_back = at.hold_back;
     let first = if at.plan.spec.disabled { DISABLED } else { ENABLED };
-    let status = match at.view.servers.get(ip).map(String::as_str) {
+    let status = match at.status {
         None => Some(server().create(at.last_status.unwrap_or(first))),
         Some(DISABLED) if on(Mutant::EnableOnJoin) && !at.is_registered() => Some(server().set(ENABLED)),
         Some(ENABLED) if hold_back => Some(server().set(DISABLED)),

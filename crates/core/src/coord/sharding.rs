@@ -65,6 +65,9 @@ fn wanted<'a>(at: &Standpoint<'a>, total: u32) -> BTreeMap<u32, &'a str> {
 /// Who gets work: all that are available but those who are stuck with an item that was given up. They could
 /// not begin what they get.
 fn unhindered<'a>(at: &Standpoint<'a>) -> Vec<&'a str> {
+    if at.gave_up.is_empty() {
+        return at.view.available();
+    }
     let marks = at.gave_up.iter().filter_map(|item| at.item(*item)?.running.as_ref());
     let stuck: BTreeSet<&str> = marks.map(|it| it.by.as_str()).collect();
     let (stuck, free): (Vec<_>, Vec<_>) = at.view.available().into_iter().partition(|id| stuck.contains(id));

@@ -11,15 +11,15 @@ use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node};
 use crate::plan::Plan;
 use crate::tree::Op;
-use crate::view::{Cursor, Item, View, ip_of, ticket};
+use crate::view::{Cursor, ENABLED, Item, View, ip_of, ticket};
 
 pub(super) struct Standpoint<'a> {
     pub(super) now: Now,
     pub(super) me: &'a str,
     /// Many rules ask for these two, so they are looked up once.
     pub(super) is_registered: bool,
-    /// Whether our host may work. A Java peer may have removed it, taking it for dead: then what it was counts.
-    pub(super) is_enabled: bool,
+    /// What our host may do.
+    pub(super) status: Option<&'a str>,
     pub(super) plan: &'a Plan,
     pub(super) view: &'a View,
     pub(super) sees: &'a Focus,
@@ -49,8 +49,9 @@ impl<'a> Standpoint<'a> {
         self.is_registered
     }
 
+    /// Whether our host may work. A Java peer may have removed it, taking it for dead: then what it was counts.
     pub(super) fn is_enabled(&self) -> bool {
-        self.is_enabled
+        self.status.or(self.last_status) == Some(ENABLED)
     }
 
     /// Whether we may lead and take work.
