@@ -83,8 +83,14 @@ fn steady(case: &Case<'_>, job: usize, process: ProcessId, sent: &[Ms], found: &
         let mut rounds: BTreeMap<u64, Source> = BTreeMap::new();
         // A round that is on at an end of the stretch has one of its two transactions within it.
         let on = case.jobs[job].runs.iter().filter(|it| it.instance.process == process);
+        let setup = &case.history.scenario.jobs[job];
+        let around = match setup.hooks.once {
+            // It begins with a call before, and ends with one after the last item of all instances.
+            Some(_) => 2_000 + setup.longest_calls() + setup.longest_run(),
+            None => 2_000 + setup.longest_calls(),
+        };
         let on = on.filter(|it| {
-            it.started <= stretch.1 + 2_000 && it.over().is_none_or(|over| over + 2_000 >= stretch.0)
+            it.started <= stretch.1 + around && it.over().is_none_or(|over| over + around >= stretch.0)
         });
         rounds.extend(on.map(|it| (it.round, it.source)));
         let cost: usize = rounds.values().map(|source| cost(spec, *source)).sum();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use elasticjob_core::coord::{Slot, Verdict};
-use elasticjob_core::event::Source;
+use elasticjob_core::event::{Event, Source};
 use jiff::Timestamp;
 
 use super::Violation;
@@ -86,11 +86,18 @@ fn waits(case: &Case<'_>, run: &UserRun, instance: Instance, shut_down: u64) -> 
 /// The instance had begun a round and not cleaned up after it when it was lost, as far as could be seen.
 fn was_busy(case: &Case<'_>, run: &UserRun, instance: Instance, lost_at: u64) -> bool {
     let (mut sent, mut done, mut died) = (0, 0, u64::MAX);
+    let mut doubted = false;
     for (at, fact) in case.history.facts.iter().take_while(|it| it.0 <= lost_at) {
         match fact {
-            Fact::Sent(i, job, Slot::Run) if (*i, *job) == (instance, run.job) => sent = *at,
+            Fact::Sent(i, job, Slot::Run) if (*i, *job) == (instance, run.job) => {
+                (sent, doubted) = (*at, false)
+            }
+            Fact::Recorded(i, job, Event::Distrusted) if (*i, *job) == (instance, run.job) => doubted = true,
             Fact::Died(process) if *process == instance.process => died = *at,
-            Fact::Settled(i, job, Slot::Run, Verdict::Done) if (*i, *job) == (instance, run.job) => {
+            // What was granted to somebody who doubts its session does not start, and stays claimed.
+            Fact::Settled(i, job, Slot::Run, Verdict::Done)
+                if (*i, *job) == (instance, run.job) && !doubted =>
+            {
                 done = *at;
             }
             _ => {}
