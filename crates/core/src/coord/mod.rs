@@ -678,7 +678,9 @@ impl Coordinator {
         let Some(leaving) = &self.leaving else { return };
         let cleaned_up = self.run.is_idle() && self.pending.is_empty() && !self.view.is_alive(&self.me);
         let leads = self.view.leader.as_deref() == Some(&self.me);
-        if cleaned_up && !leads && (self.connected || !self.ever_registered) {
+        // Our place in a line goes with our session, which may live on for other jobs: others would stand behind us.
+        let calls = self.barriers.is_any() && !on(Mutant::StopWhileCalling);
+        if cleaned_up && !calls && !leads && (self.connected || !self.ever_registered) {
             let reason = leaving.reason.clone();
             self.stop(reason, out);
         }
