@@ -51,6 +51,8 @@ enum Loss {
     Request,
     /// It is done, and nobody hears of it.
     Reply,
+    /// The same, and nothing else arrives until it catches up.
+    Everything,
 }
 
 struct World {
@@ -141,6 +143,7 @@ impl World {
             }
             ["lose", "request", name] => self.member(name).loses = Some(Loss::Request),
             ["lose", "reply", name] => self.member(name).loses = Some(Loss::Reply),
+            ["lose", "reply", "and", "lag", name] => self.member(name).loses = Some(Loss::Everything),
             ["java", pid, deed @ ..] => self.java(pid, deed),
             ["cost"] => self.show_cost(),
             ["tokens"] => self.show_tokens(),
@@ -294,7 +297,7 @@ impl World {
                 return;
             };
             let item = item.parse().unwrap();
-            self.step(name, Input::ItemFinished { round, item, outcome: outcome.clone() });
+            self.step(name, Input::ItemFinished { round, item, outcome: outcome.clone(), output: None });
         }
     }
 
@@ -429,6 +432,9 @@ impl World {
                 let (session, loses) = (member.session, member.loses.take().or(planned));
                 if matches!(loses, Some(Loss::Request)) {
                     return self.step(name, Input::Settled(slot, Verdict::Unknown));
+                }
+                if matches!(loses, Some(Loss::Everything)) {
+                    member.held_back = Some(VecDeque::new());
                 }
                 let result = self.tree.commit(session, ROOT, &ops, self.now().wall);
                 let verdict = match loses {

@@ -192,6 +192,7 @@ impl World {
             (Blow::ForgetMisfires, _) => self.operate(job, &Operation::Misfire(false)),
             (Blow::Trigger, _) => self.operate(job, &Operation::Trigger),
             (Blow::Count(count), _) => self.operate(job, &Operation::Count(count)),
+            (Blow::ClocksRight, _) => (0..self.hosts.len()).for_each(|host| self.put_clock_right(host)),
         }
     }
 

@@ -20,6 +20,9 @@ const OPERATIONS: usize = 22;
 /// How long a leader waits for running items before it moves the others.
 const PATIENCE: Ms = 10_000;
 
+/// The longest that a hook takes.
+const CALL_MAX: Ms = 8_000;
+
 /// Everything that a seed decides.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -191,6 +194,8 @@ pub enum Blow {
     Trigger,
     /// So many items from now on.
     Count(u32),
+    /// All clocks are put right.
+    ClocksRight,
 }
 
 const SCHEDULES: [(&str, Ms); 6] = [
@@ -246,11 +251,77 @@ impl Scenario {
         };
         let focus = rng.chance(35).then(|| (rng.below(FAULTS), rng.below(OPERATIONS)));
         scenario.plan = Planner { focus, rng: &mut rng, scenario: &scenario, slow, plan: Vec::new() }.plan();
+        scenario.set_trap(slow);
         let period = scenario.jobs.iter().map(|it| it.period).max().unwrap_or_default();
         scenario.ends_at =
             scenario.healed_at + 2 * scenario.settling_time() + scenario.longest_run() + 4 * period;
         scenario.draw_policies();
         scenario
+    }
+
+    /// A few seeds are about one thing alone, which would hardly ever come about beside all the others. Drawn apart,
+    /// so that the rest of the seeds is what it was.
+    fn set_trap(&mut self, slow: bool) {
+        let mut rng = Rng::new(self.seed ^ 0x7472_6170);
+        let kind = rng.below(100);
+        let job = rng.below(self.jobs.len());
+        if self.jobs[job].period == 0 {
+            return;
+        }
+        if slow && kind < 12 {
+            self.quiet_down();
+            self.clock_leaps(job, &mut rng);
+        } else if kind < 2 && self.clocks.len() > 1 {
+            self.quiet_down();
+            self.heir_is_shut_down(job, &mut rng);
+        }
+    }
+
+    /// Nothing but the first starts happens.
+    fn quiet_down(&mut self) {
+        self.plan.retain(|(at, deed)| match deed {
+            Deed::Start(_) => *at <= 20_000,
+            Deed::Heal => true,
+            _ => false,
+        });
+    }
+
+    /// Whoever takes an item over is shut down before he can begin it. His process lives on.
+    fn heir_is_shut_down(&mut self, job: usize, rng: &mut Rng) {
+        (self.jobs[job].spec.failover, self.jobs[job].spec.monitor_execution) = (true, true);
+        self.jobs[job].long_percent = 30;
+        let delay = rng.range(0..=self.latency.1);
+        let ambush = Ambush { omen: Omen::TakenOver, blow: Blow::ShutDown, delay, times: 1 };
+        let mut deeds = vec![(12_000, Deed::Ambush(job, ambush))];
+        let mut at = 12_000;
+        for _ in 0..2 {
+            at = next_fire(self, job, at) + rng.range(0..=600);
+            deeds.push((at, Deed::Crash(rng.below(self.clocks.len()))));
+            at += 2 * self.session_timeout;
+        }
+        self.add(deeds);
+    }
+
+    /// Clocks go hours ahead while items run, and are put right as soon as a fire of then was noted as missed.
+    fn clock_leaps(&mut self, job: usize, rng: &mut Rng) {
+        (self.jobs[job].spec.misfire, self.jobs[job].spec.monitor_execution) = (true, true);
+        let ambush = Ambush { omen: Omen::Missed, blow: Blow::ClocksRight, delay: 0, times: 9 };
+        let mut deeds = vec![(12_000, Deed::Ambush(job, ambush))];
+        let mut at = 20_000;
+        for _ in 0..rng.range(1..=4) {
+            at = next_fire(self, job, at) + rng.range(20..=500);
+            let host = rng.below(self.clocks.len());
+            deeds.push((at, Deed::ClockStep(host, rng.signed(4_000_000..=9_000_000))));
+            at += 90_000;
+            deeds.push((at, Deed::ClockRight(host)));
+        }
+        self.add(deeds);
+    }
+
+    fn add(&mut self, deeds: Vec<(Ms, Deed)>) {
+        let in_time = |it: &(Ms, Deed)| it.0 + 1_000 < self.healed_at;
+        self.plan.extend(deeds.into_iter().filter(in_time));
+        self.plan.sort_by_key(|it| it.0);
     }
 
     /// What jobs ask for beyond Java's settings. Drawn apart, so that the rest of a seed is what it was.
@@ -273,6 +344,25 @@ impl Scenario {
                 self.catch_up(job);
             }
         }
+        if with_hooks && rng.chance(20) {
+            self.quiet_down();
+            self.waiting_are_shut_down(&mut rng);
+        }
+    }
+
+    /// Those who were asked to run, and wait for the hook before that, are shut down.
+    fn waiting_are_shut_down(&mut self, rng: &mut Rng) {
+        let job = rng.below(self.jobs.len());
+        let mut at = 12_000;
+        let mut deeds = Vec::new();
+        for _ in 0..2 {
+            at = next_fire(self, job, at) + rng.range(1_500..=4_000);
+            let (delay, times) = (rng.range(0..=2 * self.latency.1), rng.range(1..=3) as u32);
+            let ambush = Ambush { omen: Omen::Claimed, blow: Blow::ShutDown, delay, times };
+            deeds.push((at, Deed::Ambush(job, ambush)));
+            deeds.push((at + 1, Deed::Operate(job, Operation::Trigger)));
+        }
+        self.add(deeds);
     }
 
     /// A settings document that says both is refused, so nobody may write a cron.
@@ -342,6 +432,18 @@ impl JobSetup {
     pub fn longest_run(&self) -> Ms {
         if self.long_percent == 0 { 900 } else { (self.period * 5 / 2).clamp(900, 40_000) }
     }
+
+    /// How long the calls around a round take at most, all of them: up to eight seconds each.
+    pub fn longest_calls(&self) -> Ms {
+        2 * CALL_MAX * (Ms::from(self.hooks.each) + Ms::from(self.hooks.once.is_some()))
+    }
+}
+
+/// The next fire of a job, if clocks are right and nobody changes its schedule.
+fn next_fire(scenario: &Scenario, job: usize, at: Ms) -> Ms {
+    let period = scenario.jobs[job].period.max(5_000);
+    let of_day = scenario.base.as_millisecond().unsigned_abs() + at;
+    at + (period - of_day % period)
 }
 
 fn clock(rng: &mut Rng) -> ClockSetup {
@@ -490,11 +592,8 @@ impl Planner<'_> {
         self.plan.retain(|(time, _)| *time + 1_000 < self.scenario.healed_at);
     }
 
-    /// The next fire of a job, if clocks are right and nobody changes its schedule.
     fn next_fire(&self, job: usize, at: Ms) -> Ms {
-        let period = self.scenario.jobs[job].period.max(5_000);
-        let of_day = self.scenario.base.as_millisecond().unsigned_abs() + at;
-        at + (period - of_day % period)
+        next_fire(self.scenario, job, at)
     }
 
     fn host(&mut self) -> usize {

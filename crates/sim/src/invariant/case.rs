@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use elasticjob_core::coord::Slot;
 use elasticjob_core::event::{Event, Skip, Source};
 use elasticjob_core::plan::Plan;
 use elasticjob_core::spec::JobSpec;
@@ -249,6 +250,34 @@ impl<'a> Case<'a> {
             }
         }
         hosts.into_iter().filter(|it| !disabled.contains(&it.1)).map(|it| it.0).collect()
+    }
+
+    /// Hooks hold up the rounds of this job.
+    pub(super) fn has_hooks(&self, job: usize) -> bool {
+        self.history.scenario.jobs[job].hooks != Default::default()
+    }
+
+    /// When a run was decided on: when it started, or, where hooks came in between, when it was claimed.
+    pub(super) fn decided_at(&self, run: &UserRun) -> Ms {
+        if self.has_hooks(run.job) { self.claimed_at(run) } else { run.started }
+    }
+
+    /// When the last claim before the start of a run was sent.
+    pub(super) fn claimed_at(&self, run: &UserRun) -> Ms {
+        let is_claim = |it: &&(Ms, Fact)| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job);
+        let claim = self.history.facts.iter().rev().filter(|it| it.0 <= run.started).find(is_claim);
+        claim.map_or(run.started, |it| it.0)
+    }
+
+    /// Since when the instance leads the job, as far as it knows: it was elected, and has not stepped down since.
+    pub(super) fn leads_since(&self, job: usize, instance: Instance, at: Ms) -> Option<Ms> {
+        let elected =
+            |it: &&(Ms, Instance, &Event)| it.0 <= at && it.1 == instance && matches!(it.2, Event::Elected);
+        let since = self.jobs[job].events.iter().rev().find(elected)?.0;
+        let moved_on = |it: &(Ms, Fact)| {
+            matches!(it.1, Fact::Sent(i, j, Slot::Election) if i == instance && j == job) && it.0 >= since
+        };
+        (!self.history.facts.iter().take_while(|it| it.0 <= at).any(moved_on)).then_some(since)
     }
 
     /// The recorded skip of an unmonitored job names no items.

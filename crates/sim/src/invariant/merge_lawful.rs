@@ -14,7 +14,7 @@ pub(super) const SENTENCE: &str =
 
 pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     for run in case.history.runs.iter().filter(|it| it.source == Source::Misfire) {
-        let mut known = case.configs_around(run.job, run.started).peekable();
+        let mut known = case.configs_between(run.job, case.decided_at(run), run.started).peekable();
         if known.peek().is_some() && !known.any(|it| it.misfire) {
             let what = format!("job {}: item {} makes up for a missed fire, unasked", run.job, run.item);
             found.push(Violation { invariant: "merge-lawful", at: run.started, what });
@@ -26,7 +26,9 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     for stretch in &case.calm {
         for job in 0..case.jobs.len() {
             let Some((spec, fires)) = case.fires(job, *stretch) else { continue };
-            for (at, fire) in fires.into_iter().filter(|it| it.0 >= stretch.0 + case.clock_error()) {
+            // Hooks are in the way of rounds, too, here and elsewhere.
+            let judged = |it: &(Ms, _)| it.0 >= stretch.0 + case.clock_error() && !case.has_hooks(job);
+            for (at, fire) in fires.into_iter().filter(judged) {
                 for item in 0..spec.sharding_total_count {
                     let from = at.saturating_sub(case.clock_error());
                     let Some(outcome) = case.jobs[job].outcome(item, fire, from) else { continue };
@@ -128,7 +130,8 @@ fn counted(case: &Case<'_>, job: usize, spec: &JobSpec, stretch: (Ms, Ms), found
         let of_round = case.jobs[job].runs.iter().filter(|it| it.task_id == run.task_id);
         let before = of_round.map(|it| {
             let settled = case.jobs[job].settled.get(&it.item)?;
-            let last = settled.iter().filter(|s| s.at < it.started).max_by_key(|s| s.nominal)?;
+            let decided = case.decided_at(it);
+            let last = settled.iter().filter(|s| s.at < decided).max_by_key(|s| s.nominal)?;
             (last.at >= stretch.0).then_some(last.nominal)
         });
         // All of its items must have been settled within the stretch before.

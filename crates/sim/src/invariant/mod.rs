@@ -71,11 +71,6 @@ const CHECKS: [Check; 14] = [
     hooks::check,
 ];
 
-/// Sentences about when things happen and what they cost. Hooks hold up rounds, on purpose, and cost more: where
-/// there are some, theirs says what is to be expected.
-const HELD_UP: [&str; 7] =
-    ["complete", "covered", "on time", "recovers", "bounded", "triggers", "merge-lawful"];
-
 /// Everything that is wrong with a history, first things first.
 pub fn check(history: &History) -> Vec<Violation> {
     check_those(history, |_| true)
@@ -85,9 +80,7 @@ pub fn check(history: &History) -> Vec<Violation> {
 pub fn check_those(history: &History, wanted: impl Fn(&str) -> bool) -> Vec<Violation> {
     let case = Case::new(history);
     let mut found = Vec::new();
-    let held_up = history.scenario.has_hooks();
-    let holds = |name: &str| !(held_up && HELD_UP.contains(&name));
-    for (_, check) in INVARIANTS.iter().zip(CHECKS).filter(|it| wanted(it.0.0) && holds(it.0.0)) {
+    for (_, check) in INVARIANTS.iter().zip(CHECKS).filter(|it| wanted(it.0.0)) {
         check(&case, &mut found);
     }
     found.sort_by(|a, b| (a.at, a.invariant).cmp(&(b.at, b.invariant)));

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use elasticjob_core::coord::Slot;
 use elasticjob_core::event::{Event, Source, StopReason};
 
 use super::Violation;
@@ -100,10 +99,7 @@ fn stops_unasked(case: &Case<'_>, found: &mut Vec<Violation>) {
 /// or hooks that took their time.
 fn due(case: &Case<'_>, run: &UserRun) -> Ms {
     let fire = run.nominal.map_or(run.started, |it| case.true_time(it).max(0).unsigned_abs());
-    let is_claim =
-        |it: &&(Ms, Fact)| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job);
-    let claim = case.history.facts.iter().rev().filter(|it| it.0 <= run.started).find(is_claim);
-    fire.min(claim.map_or(run.started, |it| it.0))
+    fire.min(case.claimed_at(run))
 }
 
 fn item_is_disabled(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
@@ -164,9 +160,11 @@ fn schedule_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
 fn clock_is_off(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let limits = case.configs_around(run.job, run.started).map(|it| i64::from(it.max_time_diff_seconds));
     let limit = limits.min().filter(|it| *it >= 0)?;
+    // The registry read its clock at some time between question and answer: nobody knows when.
+    let uncertain = i64::try_from(run.started - case.claimed_at(run)).unwrap_or(i64::MAX);
     // Asked a while ago, it may have been right then.
-    let off =
-        run.clock_off.abs() > limit * 1_000 + 5_000 && run.clock_off_for > case.history.scenario.news_time();
+    let off = run.clock_off.abs() > limit * 1_000 + 5_000 + uncertain
+        && run.clock_off_for > case.history.scenario.news_time();
     off.then(|| {
         format!("job {}: item {} runs by a clock that is off by {} ms", run.job, run.item, run.clock_off)
     })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use elasticjob_core::coord::{Slot, Verdict};
-use elasticjob_core::event::Source;
+use elasticjob_core::event::{Event, Source};
 use jiff::Timestamp;
 
 use super::Violation;
@@ -60,21 +60,44 @@ fn was_interrupted(case: &Case<'_>, run: &UserRun) -> bool {
     let since = since.saturating_sub(1_000 + 6 * case.history.scenario.latency.1);
     let lost = case.turns.iter().filter_map(|(at, fact)| match fact {
         Fact::Closed(instance, _) => Some((*at, *instance)),
-        Fact::ShutDown(job, instance) if *job == run.job => Some((*at, *instance)),
+        Fact::ShutDown(job, instance) if *job == run.job && !waits(case, run, *instance, *at) => {
+            Some((*at, *instance))
+        }
         _ => None,
     });
     let mut lost = lost.filter(|it| since <= it.0 && it.0 <= run.started);
     lost.any(|(at, instance)| was_busy(case, run, instance, at))
 }
 
+/// A leader that is shut down keeps its place until what it runs has ended. Nobody but a leader may take that from it,
+/// so it is lost to nobody until its job is over there, or its session.
+fn waits(case: &Case<'_>, run: &UserRun, instance: Instance, shut_down: u64) -> bool {
+    let lives = case.session_end(instance).is_none_or(|it| it.0 > run.started);
+    let over = |it: &&(u64, Fact)| match &it.1 {
+        Fact::Stopped(i, job, _) => i.process == instance.process && *job == run.job,
+        Fact::Died(process) | Fact::Left(process) => *process == instance.process,
+        _ => false,
+    };
+    lives
+        && case.leads_since(run.job, instance, run.started).is_some_and(|since| since < shut_down)
+        && !case.turns.iter().take_while(|it| it.0 <= run.started).any(over)
+}
+
 /// The instance had begun a round and not cleaned up after it when it was lost, as far as could be seen.
 fn was_busy(case: &Case<'_>, run: &UserRun, instance: Instance, lost_at: u64) -> bool {
     let (mut sent, mut done, mut died) = (0, 0, u64::MAX);
+    let mut doubted = false;
     for (at, fact) in case.history.facts.iter().take_while(|it| it.0 <= lost_at) {
         match fact {
-            Fact::Sent(i, job, Slot::Run) if (*i, *job) == (instance, run.job) => sent = *at,
+            Fact::Sent(i, job, Slot::Run) if (*i, *job) == (instance, run.job) => {
+                (sent, doubted) = (*at, false)
+            }
+            Fact::Recorded(i, job, Event::Distrusted) if (*i, *job) == (instance, run.job) => doubted = true,
             Fact::Died(process) if *process == instance.process => died = *at,
-            Fact::Settled(i, job, Slot::Run, Verdict::Done) if (*i, *job) == (instance, run.job) => {
+            // What was granted to somebody who doubts its session does not start, and stays claimed.
+            Fact::Settled(i, job, Slot::Run, Verdict::Done)
+                if (*i, *job) == (instance, run.job) && !doubted =>
+            {
                 done = *at;
             }
             _ => {}
@@ -84,7 +107,7 @@ fn was_busy(case: &Case<'_>, run: &UserRun, instance: Instance, lost_at: u64) ->
     let mut runs = case.jobs[run.job].runs.iter().filter(here);
     let over = |it: &UserRun| it.ended.as_ref().is_some_and(|ended| ended.0 < done);
     // Where hooks come first, what was claimed may not have started when it died.
-    let hooked = case.history.scenario.jobs[run.job].hooks != Default::default();
+    let hooked = case.has_hooks(run.job);
     // If its last transaction was answered before it died, that was the end of a round.
     sent >= done || done == died || hooked || runs.any(|it| !over(it))
 }
