@@ -2,6 +2,7 @@
 //! `cargo xtask bench` builds and runs it.
 
 mod failover;
+mod goals;
 mod leave;
 mod load;
 mod report;
@@ -45,8 +46,8 @@ struct Options {
     /// Measure only these.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Kind>,
-    /// Instead of all this: let 1,000 jobs of Rust fire each second for so long, with a line for each minute and a
-    /// verdict.
+    /// Instead of all this: let 1,000 jobs of Rust fire each second for so long, with a line for each minute
+    /// and a verdict.
     #[arg(long, value_name = "SECONDS", conflicts_with_all = ["quick", "smoke", "write", "only"])]
     soak: Option<i64>,
 }
@@ -97,8 +98,8 @@ impl Plan {
         let seconds = self.both.first().map_or(0, |it| it.seconds);
         let name = |loads: &[Load]| loads.iter().map(|it| report::name(*it)).collect::<Vec<_>>().join(", ");
         format!(
-            "{} rounds of {}, failover, leaving and dataflow, each by Java and then by Rust; once {} by both, and {} by \
-             Rust. Lateness is that of all fires in {seconds} s.",
+            "{} rounds of {}, failover, leaving and dataflow, each by Java and then by Rust; once {} by \
+             both, and {} by Rust. Lateness is that of all fires in {seconds} s.",
             self.rounds,
             name(&self.both),
             name(&self.both_once),
@@ -171,9 +172,10 @@ async fn main() -> Result<()> {
     let results = measured.with_context(|| format!("workers said:\n{}", stage.errors()))?;
     let minutes = began.elapsed().as_secs_f64() / 60.0;
     let text = format!(
-        "{about}\n{} It took {minutes:.1} minutes; the load at its end was {}.\n{}",
+        "{about}\n{} It took {minutes:.1} minutes; the load at its end was {}.\n{}{}",
         plan.in_words(),
         load_average(),
+        goals::table(&results),
         results.tables()
     );
     println!("\n{text}");

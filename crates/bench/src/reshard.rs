@@ -80,9 +80,10 @@ async fn until_assigned(
 ) -> Result<Owners> {
     let wait = async {
         loop {
-            let found = owners(&reader.read("/job-0").await?);
             let is_done = |it: &Owners| it.instances.len() == instances && it.of.len() == items;
-            if let Some(owners) = found.filter(is_done) {
+            if may_be_assigned(reader, instances).await?
+                && let Some(owners) = owners(&reader.read("/job-0").await?).filter(is_done)
+            {
                 return Ok(owners);
             }
             if member.has_ended() {
@@ -92,6 +93,14 @@ async fn until_assigned(
         }
     };
     tokio::time::timeout(LIMIT, wait).await.with_context(|| format!("no assignment within {LIMIT:?}"))?
+}
+
+/// Reading all of it would keep the server from making the assignment: it is looked at two nodes first.
+async fn may_be_assigned(reader: &dyn Session, instances: usize) -> Result<bool> {
+    let there = reader.children("/job-0/instances").await?.len();
+    let sharding = reader.children("/job-0/leader/sharding").await?;
+    let under_way = sharding.iter().any(|it| it == "necessary" || it == "processing");
+    Ok(there == instances && !under_way)
 }
 
 /// `None` while the assignment is under way, or does not fit those who are there.

@@ -72,7 +72,8 @@ fn verdict(points: &[Point], missed: usize) -> String {
     )
 }
 
-/// How much a value grew from the first point to the last, by the line of least squares, as a part of its mean.
+/// How much a value grew from the first point to the last, by the line of least squares, as a part of its
+/// mean.
 fn growth(points: &[Point], value: impl Fn(&Point) -> f64) -> f64 {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return 0.0 };
     let count = points.len() as f64;

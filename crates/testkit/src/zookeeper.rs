@@ -32,7 +32,7 @@ pub struct ZooKeeper {
     main: &'static str,
     class_path: String,
     properties: Vec<String>,
-    /// What the virtual machine is told: small and quick to start unless said otherwise, as tests run several.
+    /// What the virtual machine is told: to be small and quick to start, unless something is measured.
     machine: Vec<String>,
     child: Option<Server>,
 }
@@ -75,7 +75,7 @@ impl ZooKeeper {
         server
     }
 
-    /// A server alone as one would run it: with memory, and with all that the virtual machine's compilers can do.
+    /// A server alone as one would run it: with memory, and with all compilers of the virtual machine.
     pub fn start_for_measurements(settings: &str) -> ZooKeeper {
         let mut server = ZooKeeper::prepare(free_ports(1)[0], settings, ALONE);
         server.machine = ["-Xms2g", "-Xmx2g"].map(str::to_owned).into();

@@ -677,8 +677,8 @@ impl Machine {
         unshown.filter_map(|id| Some((*id, self.mirrors.get(id)?.mark()?))).collect()
     }
 
-    /// A transaction was done, and left these nodes so. They are shown at once: then answers that come with its
-    /// own have fewer mirrors to wait for.
+    /// A transaction was done, and left these nodes so. They are shown at once: then answers that come with
+    /// its own have fewer mirrors to wait for.
     fn done(&mut self, attempt: &Attempt, nodes: &[(String, Left)]) {
         for (path, left) in nodes {
             for id in Machine::mirrors_of(&self.roots, path) {

@@ -347,8 +347,8 @@ impl Task {
         }
     }
 
-    /// Takes an order and those that wait behind it; gives until when the server may answer a goodbye, and who
-    /// waits for that, if one of them was to say it.
+    /// Takes an order and those that wait behind it. Gives what is to be known of a goodbye, if one of them was
+    /// to say it.
     fn take_orders(&mut self, first: Order, orders: &mut mpsc::Receiver<Order>) -> Option<Farewell> {
         self.run_errands(); // A watch that began before must see it.
         let (now, mut next) = (Instant::now(), Some(first));
