@@ -89,7 +89,10 @@ impl Cluster {
                     Effect::Run(order) => {
                         self.rounds += 1;
                         let (round, outcome) = (order.round, Outcome::Succeeded);
-                        let ended = |item| Input::ItemFinished { round, item, outcome: outcome.clone() };
+                        let ended = |item| {
+                            let (outcome, output) = (outcome.clone(), None);
+                            Input::ItemFinished { round, item, outcome, output }
+                        };
                         inputs.extend(order.items.iter().map(|it| ended(it.item)));
                     }
                     Effect::Stop(reason) => panic!("it stopped: {reason:?}"),
