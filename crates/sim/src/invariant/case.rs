@@ -265,7 +265,9 @@ impl<'a> Case<'a> {
     /// When the last claim before the start of a run was sent.
     pub(super) fn claimed_at(&self, run: &UserRun) -> Ms {
         let is_claim = |it: &&(Ms, Fact)| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job);
-        let claim = self.history.facts.iter().rev().filter(|it| it.0 <= run.started).find(is_claim);
+        let facts = &self.history.facts; // In the order of time.
+        let before = &facts[..facts.partition_point(|it| it.0 <= run.started)];
+        let claim = before.iter().rev().find(is_claim);
         claim.map_or(run.started, |it| it.0)
     }
 
