@@ -58,7 +58,8 @@ impl Live {
                     self.say(record.at, job, &format!("this round makes up for {merged} earlier fire(s)"));
                 }
             }
-            Event::ItemFinished { task_id, item, outcome } => {
+            // What a script prints, it prints here, too.
+            Event::ItemFinished { task_id, item, outcome, .. } => {
                 let line = self.finished(record, task_id, *item, outcome);
                 self.say(record.at, job, &line);
             }

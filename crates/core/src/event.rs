@@ -272,6 +272,9 @@ pub enum Event {
         item: u32,
         /// How.
         outcome: Outcome,
+        /// The last lines that it printed, if it is a script that succeeded. Those of one that failed are in its
+        /// error.
+        output: Option<String>,
     },
     /// A hook returned an error, panicked, took too long, or could not be called. The round went on.
     HookFailed {

@@ -120,9 +120,9 @@ pub struct View {
     /// Everybody who stands in a line, first in line first.
     pub lines: BTreeMap<(Latch, String), String>,
     /// Items that have started in this round, each with who says so; Java does not.
-    pub started: BTreeMap<u32, String>,
+    pub started: BTreeMap<u32, Value>,
     /// Items that have completed in this round, each with who says so; Java does not.
-    pub completed: BTreeMap<u32, String>,
+    pub completed: BTreeMap<u32, Value>,
     /// The last fires whose hooks were called.
     pub hooked: BTreeMap<Phase, Cursor>,
     /// The node that is written to learn the registry's time.
@@ -154,7 +154,8 @@ pub fn ip_of(instance: &str) -> &str {
 /// assert!(!keeps_cursors("10.0.0.1@-@4711"));
 /// ```
 pub fn keeps_cursors(instance: &str) -> bool {
-    instance.split_once("@-@").is_some_and(|(_, suffix)| suffix.contains('.'))
+    let suffix = &instance[ip_of(instance).len()..];
+    !suffix.is_empty() && suffix.bytes().any(|byte| byte == b'.')
 }
 
 impl View {
@@ -177,11 +178,12 @@ impl View {
 
     fn put(&mut self, entry: &Entry) {
         let text = || entry.data.clone();
+        let value = || Value { text: entry.data.clone(), stat: entry.stat };
         let mark =
             || Mark { by: entry.data.clone(), token: entry.stat.created, ephemeral: entry.stat.ephemeral };
         match Node::parse(&entry.path) {
             Node::Root => self.class = Some(text()),
-            Node::Config => self.config = Some(Value { text: text(), stat: entry.stat }),
+            Node::Config => self.config = Some(value()),
             Node::Server(ip) => drop(self.servers.insert(ip, text())),
             Node::Instance(id) => drop(self.instances.insert(id, !entry.data.trim().is_empty())),
             Node::Item(item) => self.item(item).exists = true,
@@ -203,8 +205,8 @@ impl View {
             Node::Processing => self.processing = true,
             Node::InLine(latch, name) => drop(self.lines.insert(place(latch, &name), name)),
             Node::Crashed(item) => drop(self.crashed.insert(item)),
-            Node::Started(item) => drop(self.started.insert(item, text())),
-            Node::Completed(item) => drop(self.completed.insert(item, text())),
+            Node::Started(item) => drop(self.started.insert(item, value())),
+            Node::Completed(item) => drop(self.completed.insert(item, value())),
             Node::Hooked(phase) => drop(self.hooked.insert(phase, read_cursor(entry))),
             Node::Trigger(id) => drop(self.triggers.insert(id, text())),
             Node::SystemTime => self.system_time = Some(entry.stat),
@@ -273,10 +275,19 @@ impl View {
     /// Instances that may be given work, in the order in which Java hands them to a strategy: greatest id
     /// first.
     pub fn available(&self) -> Vec<&str> {
-        let able = |(id, has_document): &(&String, &bool)| {
+        self.able().collect()
+    }
+
+    /// Whether anybody may be given work.
+    pub fn is_any_available(&self) -> bool {
+        self.able().next().is_some()
+    }
+
+    fn able(&self) -> impl Iterator<Item = &str> {
+        let able = move |(id, has_document): &(&String, &bool)| {
             **has_document && (self.is_enabled(ip_of(id)) || on(Mutant::AssignToDisabled))
         };
-        self.instances.iter().rev().filter(able).map(|(id, _)| id.as_str()).collect()
+        self.instances.iter().rev().filter(able).map(|(id, _)| id.as_str())
     }
 
     /// All nodes that an instance has to remove to be gone, if its session goes on without it. Marks that outlive

@@ -297,7 +297,7 @@ impl World {
                 return;
             };
             let item = item.parse().unwrap();
-            self.step(name, Input::ItemFinished { round, item, outcome: outcome.clone() });
+            self.step(name, Input::ItemFinished { round, item, outcome: outcome.clone(), output: None });
         }
     }
 

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::executor::{Ended, Executor, MayBegin};
+use crate::executor::{End, Ended, Executor, MayBegin};
 use crate::handler::{Failure, Reporter};
 use crate::link::{Connection, Link};
 use crate::offsets::{NoOffsets, OffsetError, OffsetStore, RegistryOffsets};
@@ -195,8 +195,9 @@ impl Driver {
             Happened::Link => self.follow_link(),
             Happened::Watch(event) => self.watched(event),
             Happened::Committed(session, slot, result) => self.committed(session, slot, result),
-            Happened::Ended(Ended::Item { round, item, outcome }) => {
-                self.step(Input::ItemFinished { round, item, outcome })
+            Happened::Ended(Ended::Item { round, item, end }) => {
+                let End { outcome, output } = end;
+                self.step(Input::ItemFinished { round, item, outcome, output })
             }
             Happened::Ended(Ended::Hook { round, hook, error }) => {
                 self.step(Input::HookFinished { round, hook, error })
@@ -421,7 +422,7 @@ impl Driver {
 /// What error handlers are told of an event.
 fn failure_of(job: &Arc<str>, event: &Event, now: Now) -> Option<Failure> {
     let (task_id, item, message) = match event {
-        Event::ItemFinished { task_id, item, outcome: Outcome::Failed(error) } => {
+        Event::ItemFinished { task_id, item, outcome: Outcome::Failed(error), .. } => {
             (task_id, Some(*item), error.clone())
         }
         Event::HookFailed { task_id, hook, error } => (task_id, None, format!("{hook} failed: {error}")),

@@ -134,8 +134,8 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
     executor.start(order.clone(), &plan.spec, &always, &offsets());
     let mut outcomes = BTreeMap::new();
     while outcomes.len() < total as usize {
-        if let Ended::Item { item, outcome, .. } = executor.next().await {
-            outcomes.insert(item, outcome);
+        if let Ended::Item { item, end, .. } = executor.next().await {
+            outcomes.insert(item, end.outcome);
         }
     }
     for hook in [Hook::After, Hook::OnceAfter] {

@@ -294,7 +294,7 @@ fn event_of(record: &Record) -> Event {
         }
         Record::ItemFinished { task, item, outcome, error } => {
             let outcome = error.map_or_else(|| outcome_of(outcome), Outcome::Failed);
-            Event::ItemFinished { task_id: task, item, outcome }
+            Event::ItemFinished { task_id: task, item, outcome, output: None }
         }
         Record::HookFailed { task, hook, error } => {
             Event::HookFailed { task_id: task, hook: hook.into(), error }

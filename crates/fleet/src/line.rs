@@ -489,7 +489,7 @@ impl From<Event> for Record {
                 items,
                 merged,
             },
-            Event::ItemFinished { task_id, item, outcome } => {
+            Event::ItemFinished { task_id, item, outcome, .. } => {
                 let (outcome, error) = match outcome {
                     Outcome::Succeeded => (Ended::Succeeded, None),
                     Outcome::Failed(error) => (Ended::Failed, Some(error)),

@@ -119,7 +119,7 @@ impl World {
         self.runs[id].ended = Some((self.now, outcome.clone()));
         self.see(Fact::Ended(id));
         let UserRun { instance, job, round, item, .. } = self.runs[id];
-        self.feed(instance.process, job, Input::ItemFinished { round, item, outcome });
+        self.feed(instance.process, job, Input::ItemFinished { round, item, outcome, output: None });
     }
 
     /// An effect of user code on the world outside: a store that refuses a token older than one it has seen.

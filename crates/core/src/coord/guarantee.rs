@@ -7,6 +7,9 @@
 //! Java waits until all items are registered, and is let go by the removal of the registrations. So where a Java peer
 //! owns items we wait for it, too, and remove what everybody registered. What Java counts and never comes, disabled items
 //! for one, is not waited for here; so one peer of ours spares the Java peers their wait as well.
+//!
+//! Java looks whether what it registered is there, again and again without an end, and only then begins to wait. A
+//! removal before that would hang it for good, so its registrations are left alone for some time: see [`JAVA_LOOKS`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,8 +24,15 @@ use super::{
 use crate::event::{Event, Source};
 use crate::mutants::{Mutant, on};
 use crate::node::{Latch, Node, Phase};
-use crate::tree::Op;
-use crate::view::{Item, keeps_cursors};
+use crate::tree::{Op, Zxid};
+use crate::view::{Item, Value, keeps_cursors};
+
+/// How long after its last registration Java may need to have looked for all of them, and to wait. It looks at once,
+/// and then every tenth of a second.
+const JAVA_LOOKS: Duration = Duration::from_secs(1);
+
+/// It asks for one after another.
+const JAVA_LOOKS_AT_ONE: Duration = Duration::from_millis(2);
 
 /// A wait for a hook that one instance of all calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +67,8 @@ enum Call {
 pub(super) struct Barriers {
     pub(super) before: Option<Barrier>,
     pub(super) after: Option<Barrier>,
+    /// Java's newest registration before and after, each with when it was first seen.
+    newest_of_java: BTreeMap<Phase, (Zxid, Duration)>,
 }
 
 impl Barriers {
@@ -171,7 +183,7 @@ fn read(text: &str) -> (&str, Option<i64>) {
     text.split_once(' ').map_or((text, None), |(by, fire)| (by, fire.parse().ok()))
 }
 
-fn registered<'a>(at: &Standpoint<'a>, phase: Phase) -> &'a BTreeMap<u32, String> {
+fn registered<'a>(at: &Standpoint<'a>, phase: Phase) -> &'a BTreeMap<u32, Value> {
     match phase {
         Phase::Started => &at.view.started,
         Phase::Completed => &at.view.completed,
@@ -180,7 +192,7 @@ fn registered<'a>(at: &Standpoint<'a>, phase: Phase) -> &'a BTreeMap<u32, String
 
 /// Something of ours is registered that this barrier waits for.
 fn is_mine(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier) -> bool {
-    let ours = |text: &String| read(text).0 == at.me && belongs(barrier, text);
+    let ours = |it: &Value| read(&it.text).0 == at.me && belongs(barrier, &it.text);
     registered(at, phase).values().any(ours)
 }
 
@@ -195,6 +207,18 @@ fn belongs(barrier: &Barrier, text: &str) -> bool {
 /// Java registers without saying what for, and waits for the removal of all.
 fn has_java(at: &Standpoint<'_>) -> bool {
     at.view.instances.keys().any(|id| !keeps_cursors(id))
+}
+
+/// When the registrations may go: a Java process that lives has seen its own by then.
+fn removable_at(at: &Standpoint<'_>, phase: Phase) -> Option<Duration> {
+    let (_, seen) = at.barriers.newest_of_java.get(&phase).filter(|_| has_java(at))?;
+    let all = registered(at, phase).values().filter(|it| is_of_java(it)).count();
+    let looks = JAVA_LOOKS_AT_ONE.saturating_mul(u32::try_from(all).unwrap_or(u32::MAX));
+    Some(seen.saturating_add(JAVA_LOOKS).saturating_add(looks)).filter(|it| *it > at.now.mono)
+}
+
+fn is_of_java(registration: &Value) -> bool {
+    registration.text.is_empty()
 }
 
 /// The hook of this fire, or of a later one, was called. A fire that lies in the future was written by a clock that
@@ -240,7 +264,7 @@ fn lacking_starts(at: &Standpoint<'_>, fire: Option<Timestamp>) -> BTreeSet<u32>
 
 /// Whether the instance was asked to run, and will. One that waits with us answers later: it would wait for itself.
 fn will_answer(at: &Standpoint<'_>, phase: Phase, instance: &str) -> bool {
-    let waits = |text: &String| read(text).0 == instance;
+    let waits = |it: &Value| read(&it.text).0 == instance;
     at.view.triggers.contains_key(instance) && !registered(at, phase).values().any(waits)
 }
 
@@ -295,6 +319,7 @@ fn meet(at: &Standpoint<'_>, phase: Phase) -> Option<Move> {
     };
     match (barrier.call, place) {
         (Call::UnderWay, _) => None,
+        (Call::Made, _) if removable_at(at, phase).is_some() => None,
         (Call::Made, place) => Some(let_go(at, phase, barrier, place.map(leave)).into()),
         (Call::Open, None) if is_met(at, phase, barrier) && !is_let_go(at, phase, barrier) => {
             Some(vec![at.i_exist(), phase.latch().join(&at.ticket())].into())
@@ -308,7 +333,7 @@ fn meet(at: &Standpoint<'_>, phase: Phase) -> Option<Move> {
 fn let_go(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier, leave: Option<Op>) -> Vec<Op> {
     let all = registered(at, phase);
     let java = has_java(at);
-    let of_round = |(_, text): &(&u32, &String)| java || belongs(barrier, text);
+    let of_round = |(_, it): &(&u32, &Value)| java || belongs(barrier, &it.text);
     let gone: Vec<u32> = all.iter().filter(of_round).map(|(item, _)| *item).collect();
     let mut ops = vec![at.i_exist()];
     ops.extend(gone.iter().take(CHUNK).map(|item| phase.registration(*item).delete()));
@@ -336,7 +361,7 @@ fn unexplained(at: &Standpoint<'_>, phase: Phase) -> Vec<Op> {
     let nobodys = |by: &str| {
         (by == at.me && !busy) || (at.leads() && keeps_cursors(by) && by != at.me && !at.view.is_alive(by))
     };
-    let found = registered(at, phase).iter().filter(|(_, text)| nobodys(read(text).0)).take(CHUNK);
+    let found = registered(at, phase).iter().filter(|(_, it)| nobodys(read(&it.text).0)).take(CHUNK);
     found.map(|(item, _)| phase.registration(*item).delete()).collect()
 }
 
@@ -365,6 +390,21 @@ impl Coordinator {
         }
     }
 
+    /// Notes when Java registered last.
+    pub(super) fn look_at_javas_registrations(&mut self) {
+        let Some(at) = self.standpoint() else { return };
+        let newest = |phase| {
+            let of_java = registered(&at, phase).values().filter(|it| is_of_java(it));
+            Some((phase, of_java.map(|it| it.stat.created).max()?))
+        };
+        for (phase, newest) in [newest(Phase::Started), newest(Phase::Completed)].into_iter().flatten() {
+            let noted = self.barriers.newest_of_java.entry(phase).or_insert((newest, self.now.mono));
+            if noted.0 < newest {
+                *noted = (newest, self.now.mono);
+            }
+        }
+    }
+
     /// Without marks nobody knows who is first or last: the hook is not called, and that is said.
     pub(super) fn complain_of_missing_marks(&self, task_id: &str, out: &mut Vec<Effect>) {
         let monitored = self.plan.as_ref().is_some_and(|it| it.spec.monitor_execution);
@@ -382,8 +422,8 @@ impl Coordinator {
     }
 
     fn look_at(&mut self, phase: Phase, out: &mut Vec<Effect>) -> bool {
+        let Some(barrier) = self.barriers.of(phase) else { return false };
         let Some(at) = self.standpoint() else { return false };
-        let Some(barrier) = at.barriers.of(phase) else { return false };
         let place = at.place_in_line(phase.latch());
         let first = place.is_some() && at.view.head_of_line(phase.latch()) == place;
         let met = is_met(&at, phase, barrier);
@@ -473,8 +513,16 @@ impl Coordinator {
     }
 
     pub(super) fn next_hook_wakeup(&self) -> Option<Duration> {
-        let waits = [&self.barriers.before, &self.barriers.after].into_iter().flatten();
-        waits.filter(|it| it.call == Call::Open && self.connected).map(|it| it.give_up_at).min()
+        let at = self.standpoint().filter(|_| self.connected)?;
+        let wakeup = |phase| {
+            let barrier = self.barriers.of(phase)?;
+            match barrier.call {
+                Call::Open => Some(barrier.give_up_at),
+                Call::UnderWay => None,
+                Call::Made => removable_at(&at, phase),
+            }
+        };
+        [wakeup(Phase::Started), wakeup(Phase::Completed)].into_iter().flatten().min()
     }
 
     /// Whatever of this concerned the session that is over.

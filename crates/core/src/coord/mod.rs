@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::event::{Event, Hook, Outcome, Skip, Source, StopReason};
+use crate::event::{Event, Hook, Skip, Source, StopReason};
 use crate::mutants::{Mutant, on};
 use crate::node::Phase;
 use crate::plan::Plan;
@@ -226,6 +226,7 @@ impl Coordinator {
         if self.connected {
             self.look_at_patience();
             self.roll.call(&self.view);
+            self.look_at_javas_registrations();
             self.settle(out); // A view that may be stale decides nothing.
         }
         self.tell_items(out);
@@ -274,7 +275,14 @@ impl Coordinator {
             }
             Input::Changed(changes) => changes.iter().for_each(|change| self.view.apply(change)),
             Input::Settled(slot, verdict) => self.free(slot, verdict, out),
-            Input::ItemFinished { round, item, outcome } => self.finish_item(round, item, outcome, out),
+            Input::ItemFinished { round, item, outcome, output } => {
+                self.finish_item(round, item, out, |task_id| Event::ItemFinished {
+                    task_id,
+                    item,
+                    outcome,
+                    output,
+                });
+            }
             Input::HookFinished { round, hook, error } => self.finish_hook(round, hook, error, out),
             Input::Leave { grace } => {
                 let cancel_at = self.now.mono.saturating_add(grace);
@@ -352,12 +360,18 @@ impl Coordinator {
         }
     }
 
-    fn finish_item(&mut self, number: u64, item: u32, outcome: Outcome, out: &mut Vec<Effect>) {
+    fn finish_item(
+        &mut self,
+        number: u64,
+        item: u32,
+        out: &mut Vec<Effect>,
+        record: impl FnOnce(String) -> Event,
+    ) {
         let mut task_id = self.task_ids.get(&number).cloned().unwrap_or_default();
         if on(Mutant::RenameRounds) {
             task_id = format!("{}-{number}", self.me);
         }
-        out.push(Effect::Record(Event::ItemFinished { task_id, item, outcome }));
+        out.push(Effect::Record(record(task_id)));
         if self.zombies.get(&item) == Some(&number) {
             self.zombies.remove(&item);
             if !self.zombies.values().any(|it| *it == number) {
@@ -458,14 +472,10 @@ impl Coordinator {
         // twice: reaching the bound would be a mistake in the rules.
         for _ in 0..4 * RULES.len() {
             let mut moved = false;
-            for (slot, rule) in RULES {
-                if self.is_free(slot)
-                    && let Some(standpoint) = self.standpoint()
-                    && let Some(wanted) = rule(&standpoint)
-                {
-                    self.commit(slot, wanted, out);
-                    moved = true;
-                }
+            let mut rules = RULES.iter();
+            while let Some((slot, wanted)) = self.next_move(&mut rules) {
+                self.commit(slot, wanted, out);
+                moved = true;
             }
             moved |= self.look_at_hooks(out) | self.look_at_delays() | self.advance_run(out);
             if !moved {
@@ -476,6 +486,13 @@ impl Coordinator {
             }
         }
         debug_assert!(false, "the rules go in circles: {}", self.describe());
+    }
+
+    /// What the first of these rules wants that wants anything. They all look from the same standpoint: it is theirs
+    /// until one of them moves.
+    fn next_move(&self, rules: &mut std::slice::Iter<'_, (Slot, Rule)>) -> Option<(Slot, Move)> {
+        let at = self.standpoint()?;
+        rules.filter(|(slot, _)| self.is_free(*slot)).find_map(|(slot, rule)| Some((*slot, rule(&at)?)))
     }
 
     /// Makes sure that the job's document stands. Says whether there is something to wait for.
@@ -580,6 +597,9 @@ impl Coordinator {
     /// What must move and runs is waited for, but not for ever: a job with one endless item would stand still
     /// as a whole.
     fn look_at_patience(&mut self) {
+        if !self.view.necessary && self.waiting_since.is_none() && self.gave_up.is_empty() {
+            return; // The usual case, at every step.
+        }
         let Some(at) = self.standpoint() else { return };
         let gave_up: BTreeSet<u32> = at.gave_up.iter().copied().filter(|item| at.is_busy(*item)).collect();
         let reshards = at.leads() && at.view.necessary;
@@ -678,6 +698,8 @@ impl Coordinator {
         Some(Standpoint {
             now: self.now,
             me: &self.me,
+            is_registered: self.view.is_alive(&self.me),
+            status: self.view.servers.get(ip_of(&self.me)).map(String::as_str),
             plan: self.plan.as_ref()?,
             view: &self.view,
             sees: &self.sees,
@@ -716,7 +738,7 @@ impl Coordinator {
             turns || ours(state.owner.as_ref().map(|it| &it.by)) || ours(state.failover.as_ref())
         });
         let mut items: BTreeSet<u32> = wanted.map(|(item, _)| *item).collect();
-        items.extend(self.run.items());
+        items.extend(self.run.items().iter().copied());
         items.extend(&self.view.crashed);
         Focus::Items(items)
     }

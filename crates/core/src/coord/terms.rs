@@ -113,6 +113,8 @@ pub enum Input {
         item: u32,
         /// How.
         outcome: Outcome,
+        /// What it printed, for the record.
+        output: Option<String>,
     },
     /// A hook was called.
     HookFinished {

@@ -24,7 +24,11 @@ fn scheduled(instance: &str, time: &str, fire: &str, items: &[u32]) -> Past {
 }
 
 fn item_ended(instance: &str, begun: &str, time: &str, item: u32, outcome: Outcome) -> Past {
-    past(instance, time, Event::ItemFinished { task_id: format!("{instance} {begun}"), item, outcome })
+    past(
+        instance,
+        time,
+        Event::ItemFinished { task_id: format!("{instance} {begun}"), item, outcome, output: None },
+    )
 }
 
 fn round_ended(instance: &str, begun: &str, time: &str) -> Past {
@@ -70,6 +74,26 @@ fn who_ran_it_where_and_how_it_ended_is_told() {
         known: shard 2: began at 2026-11-15 01:10:00 UTC on 10.0.0.1@-@1.a.1 on schedule; failed at 2026-11-15 01:10:05 UTC
         known: shard 3: began at 2026-11-15 01:10:00 UTC on 10.0.0.12@-@2.b.1 on schedule; no end of it was recorded
         known: they ran where they did because 10.0.0.1@-@1.a.1 had handed out the shards so at 2026-11-15 01:00:00 UTC
+    "#]],
+    );
+}
+
+#[test]
+fn what_scripts_printed_that_succeeded_is_told() {
+    let printed = |item, output: &str| {
+        let (task_id, outcome) = (format!("{A} 01:10:00"), Outcome::Succeeded);
+        past(A, "01:10:09", Event::ItemFinished { task_id, item, outcome, output: Some(output.into()) })
+    };
+    let records = [scheduled(A, "01:10:00", FIRE, &[0, 2]), printed(0, "3 rows"), printed(2, "1 row\ndone")];
+    check(
+        &settled(),
+        &records,
+        expect![[r#"
+        the fire of 2026-11-15 01:10:00 UTC: shards 0, 2 ran it; shards 1, 3 ran it, or skipped it for a reason
+        known: shard 0: began at 2026-11-15 01:10:00 UTC on 10.0.0.1@-@1.a.1 on schedule; succeeded at 2026-11-15 01:10:09 UTC, and printed at last: 3 rows
+        known: shard 2: began at 2026-11-15 01:10:00 UTC on 10.0.0.1@-@1.a.1 on schedule; succeeded at 2026-11-15 01:10:09 UTC, and printed at last:
+          1 row
+          done
     "#]],
     );
 }

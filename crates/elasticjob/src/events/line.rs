@@ -73,10 +73,10 @@ fn words(event: &Event) -> Words {
             let more = vec![("nominal", nominal), ("items", json!(items)), ("merged", json!(merged))];
             ("round-started", [fields, more].concat())
         }
-        Event::ItemFinished { task_id, item, outcome } => {
+        Event::ItemFinished { task_id, item, outcome, output } => {
             let fields = vec![("taskId", json!(task_id)), ("item", json!(item))];
             let more = vec![("outcome", json!(outcome.name())), ("error", error_of(outcome))];
-            ("item-finished", [fields, more].concat())
+            ("item-finished", [fields, more, vec![("output", json!(output))]].concat())
         }
         Event::HookFailed { task_id, hook, error } => {
             let fields = vec![("taskId", json!(task_id)), ("hook", json!(hook.name()))];
@@ -163,6 +163,7 @@ fn event(fields: &Fields<'_>) -> Result<Event, LineError> {
             task_id: fields.text("taskId")?,
             item: fields.number("item")?,
             outcome: outcome(fields)?,
+            output: fields.optional_text("output")?,
         },
         "hook-failed" => Event::HookFailed {
             task_id: fields.text("taskId")?,
@@ -220,6 +221,10 @@ impl Fields<'_> {
         text.map(str::to_owned).ok_or(LineError::Field(name))
     }
 
+    fn optional_text(&self, name: &'static str) -> Result<Option<String>, LineError> {
+        self.0.contains_key(name).then(|| self.text(name)).transpose()
+    }
+
     fn number<T: TryFrom<u64>>(&self, name: &'static str) -> Result<T, LineError> {
         let number = self.0.get(name).and_then(Value::as_u64);
         number.and_then(|it| T::try_from(it).ok()).ok_or(LineError::Field(name))
@@ -257,7 +262,13 @@ mod tests {
         let items = BTreeSet::from([0, 2]);
         let at: Timestamp = "2026-11-15T02:00:00Z".parse().unwrap();
         let task_id = || "t".to_owned();
-        let ended = |outcome| Event::ItemFinished { task_id: task_id(), item: 2, outcome };
+        let ended = |outcome| Event::ItemFinished { task_id: task_id(), item: 2, outcome, output: None };
+        let printed = Event::ItemFinished {
+            task_id: task_id(),
+            item: 2,
+            outcome: Outcome::Succeeded,
+            output: Some("1 row\ndone".into()),
+        };
         let skipped = |why| Event::Skipped { nominal: None, items: items.clone(), why };
         let mut all = vec![
             Event::Registered { id: "i".into() },
@@ -283,6 +294,7 @@ mod tests {
             merged: 1,
         }));
         all.extend([Outcome::Succeeded, Outcome::Failed("no\nrows".into()), Outcome::Cancelled].map(ended));
+        all.push(printed);
         all.extend(Skip::ALL.map(skipped));
         let failed = |hook| Event::HookFailed { task_id: "t".into(), hook, error: "no".into() };
         all.extend(Hook::ALL.map(failed));
@@ -338,6 +350,7 @@ mod tests {
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"item-finished","taskId":"t","item":2,"outcome":"succeeded"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"item-finished","taskId":"t","item":2,"outcome":"failed","error":"no\nrows"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"item-finished","taskId":"t","item":2,"outcome":"cancelled"}
+            {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"item-finished","taskId":"t","item":2,"outcome":"succeeded","output":"1 row\ndone"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"item-disabled"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"server-disabled"}
             {"at":"2026-11-15T02:00:00.123Z","job":"j","instance":"i","event":"skipped","items":[0,2],"why":"overrun"}

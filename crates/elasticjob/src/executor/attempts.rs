@@ -8,36 +8,36 @@ use elasticjob_core::event::{Outcome, Source};
 use elasticjob_core::policy::Policies;
 use tokio_util::sync::CancellationToken;
 
-use super::{ItemRun, Props, check_work};
+use super::{End, ItemRun, Props, check_work};
 use crate::job::Shard;
 use crate::offsets::Offset;
 
 impl ItemRun {
-    pub(super) async fn run(self, shard: Shard) -> Outcome {
+    pub(super) async fn run(self, shard: Shard) -> End {
         // Also if this is dropped: what it left behind must not write.
         let _close = Close(shard.offset.clone());
         self.run_to_its_end(shard).await
     }
 
-    async fn run_to_its_end(self, shard: Shard) -> Outcome {
+    async fn run_to_its_end(self, shard: Shard) -> End {
         if !self.wait_for_its_start(&shard).await {
-            return Outcome::Cancelled;
+            return Outcome::Cancelled.into();
         }
         // Another attempt would not help.
         if let Err(error) = check_work(&self.work, Props(&self.props)) {
-            return Outcome::Failed(error.to_string());
+            return Outcome::Failed(error.to_string()).into();
         }
         let mut attempt = 1;
         loop {
-            let outcome = self.attempt_in_time(Shard { attempt, ..shard.clone() }).await;
-            let Outcome::Failed(error) = outcome else { return outcome };
+            let end = self.attempt_in_time(Shard { attempt, ..shard.clone() }).await;
+            let Outcome::Failed(error) = end.outcome else { return end };
             let retry = attempt <= self.policies.retries;
             let (job, item) = (&*shard.job, shard.item);
             if retry {
                 tracing::warn!(job, item, attempt, "will be tried again: {error}");
             }
             if !retry || !pause(&shard, backoff(&self.policies, &shard, attempt)).await {
-                return Outcome::Failed(after(attempt, error));
+                return Outcome::Failed(after(attempt, error)).into();
             }
             attempt += 1;
         }
@@ -54,7 +54,7 @@ impl ItemRun {
 
     /// An attempt that takes too long is told to stop, and then stopped, as if its item were cancelled. Code that
     /// cannot be stopped is waited for: nobody else may run the item meanwhile.
-    async fn attempt_in_time(&self, shard: Shard) -> Outcome {
+    async fn attempt_in_time(&self, shard: Shard) -> End {
         let Some(limit) = self.policies.time_limit else { return self.attempt(shard).await };
         let (round, attempt) = (shard.cancel.clone(), shard.cancel.child_token());
         let begun = CancellationToken::new();
@@ -65,14 +65,14 @@ impl ItemRun {
             tokio::time::sleep(limit).await;
         };
         tokio::select! {
-            outcome = &mut work => return outcome,
+            end = &mut work => return end,
             () = over => attempt.cancel(),
         }
         match work.await {
-            Outcome::Cancelled if !round.is_cancelled() => {
-                Outcome::Failed(format!("took longer than {limit:?}, and was stopped"))
+            End { outcome: Outcome::Cancelled, .. } if !round.is_cancelled() => {
+                Outcome::Failed(format!("took longer than {limit:?}, and was stopped")).into()
             }
-            outcome => outcome,
+            end => end,
         }
     }
 }

@@ -38,8 +38,22 @@ pub use props::TypeError;
 
 /// Something that ended.
 pub(crate) enum Ended {
-    Item { round: u64, item: u32, outcome: Outcome },
+    Item { round: u64, item: u32, end: End },
     Hook { round: u64, hook: Hook, error: Option<String> },
+}
+
+/// How an item ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) outcome: Outcome,
+    /// The last lines of a script that succeeded.
+    pub(crate) output: Option<String>,
+}
+
+impl From<Outcome> for End {
+    fn from(outcome: Outcome) -> End {
+        End { outcome, output: None }
+    }
 }
 
 /// Whether what was granted may still begin.
@@ -96,7 +110,7 @@ impl Executor {
         }
         for shard in shards {
             let (item, item_run, span) = (shard.item, item_run.clone(), span(&shard));
-            let run = async move { Ended::Item { round: number, item, outcome: item_run.run(shard).await } };
+            let run = async move { Ended::Item { round: number, item, end: item_run.run(shard).await } };
             self.tasks.spawn(run.instrument(span));
         }
     }
@@ -111,7 +125,7 @@ impl Executor {
         let run = item_run.run(shard).instrument(span).boxed().shared();
         for shard in shards {
             let (item, run) = (shard.item, run.clone());
-            self.tasks.spawn(async move { Ended::Item { round, item, outcome: run.await } });
+            self.tasks.spawn(async move { Ended::Item { round, item, end: run.await } });
         }
     }
 
@@ -184,8 +198,8 @@ impl Executor {
 
     fn note(&mut self, ended: &Ended) {
         match ended {
-            Ended::Item { round, item, outcome } => {
-                self.hooks.note(*round, *item, outcome);
+            Ended::Item { round, item, end } => {
+                self.hooks.note(*round, *item, &end.outcome);
                 self.count(*round);
             }
             Ended::Hook { round, hook, .. } => self.hooks.ended(*round, *hook),
@@ -259,18 +273,18 @@ struct ItemRun {
 }
 
 impl ItemRun {
-    async fn attempt(&self, shard: Shard) -> Outcome {
+    async fn attempt(&self, shard: Shard) -> End {
         let cancel = shard.cancel.clone();
         let _permit = tokio::select! {
             permit = self.permits.acquire() => permit,
-            () = cancel.cancelled() => return Outcome::Cancelled,
+            () = cancel.cancelled() => return Outcome::Cancelled.into(),
         };
         if cancel.is_cancelled() || !(self.may_begin)() {
-            return Outcome::Cancelled;
+            return Outcome::Cancelled.into();
         }
         shard.begun.cancel();
         let (props, grace) = (Props(&self.props), self.cancel_grace);
-        match self.work.clone() {
+        let outcome = match self.work.clone() {
             Work::Async(job) => stoppable(async { job.run(shard).await }, &cancel, grace).await,
             Work::Blocking(job) => {
                 let span = tracing::Span::current();
@@ -286,11 +300,18 @@ impl ItemRun {
                 Err(error) => Outcome::Failed(error.to_string()),
             },
             // Boxed, so that the items of other jobs do not take up the room that these need.
-            Work::Script => outcome_of(Box::pin(script::run(&shard, props, grace)).await, &cancel),
+            Work::Script => {
+                let (result, output) = match Box::pin(script::run(&shard, props, grace)).await {
+                    Ok(output) => (Ok(()), output),
+                    Err(error) => (Err(error), None),
+                };
+                return End { outcome: outcome_of(result, &cancel), output };
+            }
             Work::Http => outcome_of(Box::pin(self.http.run(&shard, props)).await, &cancel),
             Work::Typed(job) => stoppable(job.run(shard, self.props.clone()), &cancel, grace).await,
             Work::Named(name) => Outcome::Failed(format!("there is no job type `{name}` here")),
-        }
+        };
+        outcome.into()
     }
 }
 
@@ -388,8 +409,8 @@ mod tests {
         executor.start(order, &job.spec, &may_begin, &crate::testing::offsets());
         let mut outcomes = Vec::new();
         for _ in 0..3 {
-            let Ended::Item { outcome, .. } = executor.next().await else { panic!("no hooks here") };
-            outcomes.push(outcome);
+            let Ended::Item { end, .. } = executor.next().await else { panic!("no hooks here") };
+            outcomes.push(end.outcome);
         }
         assert_eq!(begun.load(Ordering::SeqCst), 1);
         assert_eq!(outcomes.iter().filter(|it| **it == Outcome::Cancelled).count(), 2, "{outcomes:?}");

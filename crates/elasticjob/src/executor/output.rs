@@ -1,5 +1,5 @@
-//! What a program prints: passed on line by line as it comes, and the last of it kept, to be shown if the
-//! program fails.
+//! What a program prints: passed on line by line as it comes, and the last of it kept, for the error if the
+//! program fails, for the record if it does not.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -141,6 +141,21 @@ fn printable(line: &[u8]) -> String {
     line
 }
 
+/// What is kept of a run that went well: less, as most do.
+const RECORD_LINES_MAX: usize = 5;
+const RECORD_BYTES_MAX: usize = 1024;
+
+/// The last of the last lines, as a record keeps them.
+pub(super) fn for_the_record(lines: &[String]) -> Option<String> {
+    let text = lines[lines.len().saturating_sub(RECORD_LINES_MAX)..].join("\n");
+    let mut from = text.len().saturating_sub(RECORD_BYTES_MAX);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let cut = if from > 0 { "…" } else { "" };
+    (!text.is_empty()).then(|| format!("{cut}{}", &text[from..]))
+}
+
 /// Lines at the end of a message: one goes on in the same line, several stand below it.
 pub(crate) fn quoted<T: AsRef<str>>(lines: &[T]) -> String {
     match lines {
@@ -219,6 +234,17 @@ mod tests {
         let tail: Arc<Mutex<Tail>> = Arc::default();
         pass_on(&b"a\nb\n"[..], Closed, tail.clone()).await;
         assert_eq!(tail.lock().unwrap().lines, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_record_keeps_little() {
+        let lines = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        assert_eq!(for_the_record(&[]), None);
+        assert_eq!(for_the_record(&lines(&["3 rows"])).unwrap(), "3 rows");
+        let many = for_the_record(&lines(&["1", "2", "3", "4", "5", "6"])).unwrap();
+        assert_eq!(many, "2\n3\n4\n5\n6");
+        let long = for_the_record(&lines(&["a", &"中".repeat(1000)])).unwrap();
+        assert!(long.len() <= RECORD_BYTES_MAX + "…".len() && long.starts_with("…中"), "{}", long.len());
     }
 
     #[test]

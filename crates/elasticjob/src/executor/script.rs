@@ -10,7 +10,7 @@ use tokio::io::AsyncWrite;
 use tokio::process::{Child, Command};
 
 use super::context;
-use super::output::{Output, quoted};
+use super::output::{Output, for_the_record, quoted};
 use super::props::{Props, TypeError};
 use crate::job::{JobError, Shard};
 
@@ -131,7 +131,12 @@ enum End {
     Cancelled,
 }
 
-pub(super) async fn run(shard: &Shard, props: Props<'_>, grace: Duration) -> Result<(), JobError> {
+/// Returns the last lines that it printed.
+pub(super) async fn run(
+    shard: &Shard,
+    props: Props<'_>,
+    grace: Duration,
+) -> Result<Option<String>, JobError> {
     run_into(shard, props, grace, tokio::io::stdout(), tokio::io::stderr()).await
 }
 
@@ -141,7 +146,7 @@ async fn run_into(
     grace: Duration,
     stdout: impl AsyncWrite + Send + Unpin + 'static,
     stderr: impl AsyncWrite + Send + Unpin + 'static,
-) -> Result<(), JobError> {
+) -> Result<Option<String>, JobError> {
     let settings = Settings::read(props)?;
     let program = settings.program.clone();
     let mut child = settings.command(shard).spawn().map_err(|error| ScriptError::Start {
@@ -158,7 +163,7 @@ async fn run_into(
     drop(group);
     let last = output.end().await;
     match end {
-        Ok(End::Exited(status)) if status.success() => Ok(()),
+        Ok(End::Exited(status)) if status.success() => Ok(for_the_record(&last)),
         Ok(End::Exited(status)) => Err(ScriptError::Status { program, status, last }.into()),
         Ok(End::TooLong(limit)) => Err(ScriptError::TooLong { program, limit, last }.into()),
         Ok(End::Cancelled) => Err(ScriptError::Stopped { program, last }.into()),
@@ -228,7 +233,7 @@ mod tests {
     async fn outcome(line: &str, more: &[(&str, &str)]) -> String {
         let props = props(line, more);
         match run(&testing::shard("j", 0, 1), Props(&props), Duration::from_secs(1)).await {
-            Ok(()) => "ok".into(),
+            Ok(_) => "ok".into(),
             Err(error) => error.to_string(),
         }
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use elasticjob::ops::Ops;
 use elasticjob::{Event, Outcome, Recorded, Worker};
 
-use super::dataflow_example;
+use super::{dataflow_example, find};
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
@@ -43,6 +44,38 @@ async fn the_script_example_runs() {
     let Outcome::Failed(error) = &outcomes[&("fails".to_owned(), 0)] else { panic!("{outcomes:?}") };
     assert!(error.starts_with("`sh` ended with exit status: 3:\n"), "{error}");
     assert!(error.contains("\n  the database is away"), "{error}");
+}
+
+#[tokio::test]
+async fn the_example_of_a_trigger_with_a_parameter_runs_for_what_was_asked() {
+    let registry = "embedded://the-parameters-example";
+    let text = std::fs::read_to_string(example("parameters.yaml")).unwrap();
+    let ours = text.replace("zookeeper://127.0.0.1:2181/examples", registry);
+    assert_ne!(text, ours);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("parameters.yaml");
+    std::fs::write(&path, ours).unwrap();
+    let worker = Worker::from_file(&path).unwrap().start().await.unwrap();
+    let (mut records, ops) = (worker.records(), Ops::connect(registry).await.unwrap());
+    let mut next = async || {
+        let ended = |event: &Event| match event {
+            Event::ItemFinished { item, outcome, output, .. } => {
+                Some((*item, outcome.clone(), output.clone().unwrap_or_default()))
+            }
+            _ => None,
+        };
+        let mut both = [find(&mut records, ended).await, find(&mut records, ended).await];
+        both.sort_by_key(|it| it.0);
+        both
+    };
+    ops.trigger_with("settle", None, "2026-11-14").await.unwrap();
+    let said = |item, text: &str| (item, Outcome::Succeeded, text.to_owned());
+    assert_eq!(next().await, [said(0, "north settles 2026-11-14"), said(1, "south settles 2026-11-14")]);
+    ops.trigger("settle", None).await.unwrap();
+    let reason = "`sh` ended with exit status: 2: which day? --param 2026-11-14";
+    let failed = |item| (item, Outcome::Failed(reason.to_owned()), String::new());
+    assert_eq!(next().await, [failed(0), failed(1)]);
+    worker.shutdown().await;
 }
 
 #[tokio::test]

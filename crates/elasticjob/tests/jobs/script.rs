@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use elasticjob::{Job, Outcome, Worker, testing};
+use elasticjob::{Event, Job, Outcome, Worker, testing};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use super::{LONG, failure, finished, registry, run_once};
+use super::{LONG, failure, find, finished, registry, run_once};
 
 /// A job that runs a line of shell, with the context in `$0`.
 fn shell(line: &str) -> Job {
@@ -106,6 +106,28 @@ async fn a_failure_shows_the_last_lines() {
         "`sh` ended with exit status: 1:\n  one\n  two\n  three"
     );
     assert_eq!(failure(&shell("kill -9 $$")).await, "`sh` ended with signal: 9 (SIGKILL)");
+}
+
+#[tokio::test]
+async fn a_success_keeps_the_last_lines_in_its_record() {
+    let output = async |line: &str| {
+        let worker = Worker::new(registry()).job(shell(line).cron("* * * * * ?")).start().await.unwrap();
+        let mut records = worker.records();
+        let ended = find(&mut records, |event| match event {
+            Event::ItemFinished { outcome, output, .. } => Some((outcome.clone(), output.clone())),
+            _ => None,
+        });
+        let ended = ended.await;
+        worker.shutdown().await;
+        ended
+    };
+    let kept = |text: &str| (Outcome::Succeeded, Some(text.to_owned()));
+    assert_eq!(output("echo connected >&2; echo 3 rows").await.1.unwrap().lines().count(), 2);
+    assert_eq!(output("seq 1 1000").await, kept("996\n997\n998\n999\n1000"));
+    assert_eq!(output("true").await, (Outcome::Succeeded, None));
+    // Of one that failed, they are in the error.
+    let (outcome, kept) = output("echo oops; exit 1").await;
+    assert_eq!((outcome.name(), kept), ("failed", None));
 }
 
 #[tokio::test]

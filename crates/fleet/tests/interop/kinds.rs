@@ -6,43 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use elasticjob::{DataflowJob, Job, JobError, RunningWorker, Shard, Worker};
 use elasticjob_testkit::Web;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::net::unix::pipe::{OpenOptions, Receiver};
-use tokio::time::timeout;
 
-use crate::world::{LONG, Member, World};
+use crate::notes::{Notes, note};
+use crate::world::{Member, World};
 
 /// Text that every layer between a document and a program might treat in its own way.
 const ODD: &str = "a b<c>&d'e\"f\\g\u{2028}中";
 const ITEMS: &str = "0=Beijing,1=x y";
-
-/// What programs write to a pipe with a name.
-struct Notes {
-    path: PathBuf,
-    lines: Lines<BufReader<Receiver>>,
-}
-
-impl Notes {
-    fn new(world: &World, name: &str) -> Notes {
-        let path = world.home.path().join(name);
-        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-        assert!(made.success());
-        // Open for writing too, so that it does not end with those who write.
-        let receiver = OpenOptions::new().read_write(true).open_receiver(&path).unwrap();
-        Notes { path, lines: BufReader::new(receiver).lines() }
-    }
-
-    async fn take(&mut self, count: usize, world: &World) -> Vec<String> {
-        let mut lines = Vec::new();
-        while lines.len() < count {
-            match timeout(LONG, self.lines.next_line()).await {
-                Ok(line) => lines.push(line.unwrap().unwrap()),
-                Err(_) => panic!("{count} lines do not come: {lines:#?}\n{}", world.story().await),
-            }
-        }
-        lines
-    }
-}
 
 fn words(pairs: &[(&str, &str)]) -> Vec<String> {
     pairs.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]).collect()
@@ -177,14 +147,6 @@ struct Batches {
     next: Mutex<[u32; 2]>,
 }
 
-impl Batches {
-    fn note(&self, text: &str) -> Result<(), JobError> {
-        use std::io::Write;
-        let mut file = std::fs::File::options().append(true).open(&self.notes)?;
-        Ok(file.write_all(format!("{text}\n").as_bytes())?)
-    }
-}
-
 impl DataflowJob for Batches {
     type Item = u32;
 
@@ -197,12 +159,12 @@ impl DataflowJob for Batches {
             *from = to;
             data
         };
-        self.note(&format!("{} fetch {data:?}", shard.item))?;
+        note(&self.notes, &format!("{} fetch {data:?}", shard.item))?;
         Ok(data)
     }
 
     async fn process(&self, shard: &Shard, data: Vec<u32>) -> Result<(), JobError> {
-        self.note(&format!("{} process {data:?}", shard.item))
+        note(&self.notes, &format!("{} process {data:?}", shard.item))
     }
 }
 

@@ -6,9 +6,11 @@
 mod command;
 mod documents;
 mod failures;
+mod hooks;
 mod java;
 mod kinds;
 mod membership;
+mod notes;
 mod operators;
 mod sharing;
 mod storm;

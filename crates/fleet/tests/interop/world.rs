@@ -56,6 +56,10 @@ impl World {
         World { port, namespace: namespace.to_owned(), digest, log: Log::new(), home, gone: Arc::default() }
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn servers(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }

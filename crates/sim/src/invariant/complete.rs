@@ -1,6 +1,8 @@
 //! Every fire of every item has an outcome: it ran, it was merged into a later one, or it was skipped and
 //! somebody recorded why.
 
+use elasticjob_core::event::Source;
+
 use super::Violation;
 use super::case::Case;
 use crate::history::{Fact, UserRun};
@@ -30,8 +32,13 @@ pub(super) fn lost_fires(case: &Case<'_>, stretch: (Ms, Ms), name: &'static str,
                 && stretch.0 <= it.0 + 60_000
                 && it.0 <= stretch.1
         });
-        // What was asked for by hand goes first.
-        let rounds = 1 + asked.count() as Ms;
+        let taken_over = case.jobs[job].runs.iter().filter(|it| {
+            it.source == Source::Failover
+                && it.over().is_none_or(|over| stretch.0 <= over)
+                && it.started <= stretch.1
+        });
+        // What was asked for by hand goes first, and so do items of the dead, one after another.
+        let rounds = 1 + (asked.count() + taken_over.count()) as Ms;
         let setup = &case.history.scenario.jobs[job];
         let round = setup.longest_run() + setup.longest_calls();
         // Where hooks are called once, the round before must have ended everywhere, also where it began last.

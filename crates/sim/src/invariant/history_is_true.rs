@@ -54,7 +54,7 @@ fn finished(case: &Case<'_>, number: usize, job: &JobCase<'_>, say: &mut impl Fn
     let mut told: BTreeSet<(&str, u32)> = BTreeSet::new();
     for (at, _, event) in &job.events {
         match event {
-            Event::ItemFinished { task_id, item, outcome } => {
+            Event::ItemFinished { task_id, item, outcome, .. } => {
                 let run = runs.get(&(task_id.as_str(), *item));
                 let true_so = run.and_then(|it| it.ended.as_ref()).is_some_and(|it| it.1 == *outcome);
                 if !true_so || !told.insert((task_id, *item)) {

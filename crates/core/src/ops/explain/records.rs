@@ -12,7 +12,13 @@ use crate::view::keeps_cursors;
 const PROMPT: SignedDuration = SignedDuration::from_secs(1);
 
 /// When and how a run ended.
-type End<'a> = (Timestamp, &'a Outcome);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End<'a> {
+    pub(super) at: Timestamp,
+    pub(super) outcome: &'a Outcome,
+    /// What it printed, if that was kept.
+    pub(super) output: Option<&'a str>,
+}
 
 /// A run of one item.
 #[derive(Clone, Copy, Debug)]
@@ -193,7 +199,9 @@ impl<'a> Records<'a> {
 /// A round's name is unique, and so is an item in it.
 fn end(past: &Past) -> Option<((&str, u32), End<'_>)> {
     match &past.event {
-        Event::ItemFinished { task_id, item, outcome } => Some(((task_id, *item), (past.at, outcome))),
+        Event::ItemFinished { task_id, item, outcome, output } => {
+            Some(((task_id, *item), End { at: past.at, outcome, output: output.as_deref() }))
+        }
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::records::{Ran, Records};
+use super::records::{End, Ran, Records};
 use super::{Case, Chain, Past};
 use crate::event::{Event, Outcome, Source};
 use crate::ops::words::shards as listed;
@@ -33,14 +33,14 @@ impl Case<'_> {
     }
 
     fn endings(&self, records: &Records<'_>) -> String {
-        let bad = records.ran.iter().filter_map(|(item, run)| match run.ended {
-            Some((at, Outcome::Failed(error))) => {
-                Some(format!("shard {item} failed at {}: {error}", self.time(at)))
+        let bad = records.ran.iter().filter_map(|(item, run)| {
+            let end = run.ended?;
+            let at = self.time(end.at);
+            match end.outcome {
+                Outcome::Failed(error) => Some(format!("shard {item} failed at {at}: {error}")),
+                Outcome::Cancelled => Some(format!("shard {item} was cancelled at {at}")),
+                Outcome::Succeeded => None,
             }
-            Some((at, Outcome::Cancelled)) => {
-                Some(format!("shard {item} was cancelled at {}", self.time(at)))
-            }
-            Some((_, Outcome::Succeeded)) | None => None,
         });
         let bad: Vec<String> = bad.collect();
         if bad.is_empty() { String::new() } else { format!(" ({})", bad.join("; ")) }
@@ -199,7 +199,15 @@ fn told_run(item: u32, run: &Ran<'_>, time: impl Fn(Timestamp) -> String) -> Str
     };
     let end = match run.ended {
         None => "no end of it was recorded".to_owned(),
-        Some((at, outcome)) => format!("{} at {}", outcome.name(), time(at)),
+        Some(End { at, outcome, output }) => {
+            let output = output.map(|it| format!(", and printed at last:{}", below(it))).unwrap_or_default();
+            format!("{} at {}{output}", outcome.name(), time(at))
+        }
     };
     format!("shard {item}: began at {} on {} {why}; {end}", time(run.began.at), run.began.instance)
+}
+
+/// What somebody printed: one line goes on in the same line, several stand below it.
+fn below(text: &str) -> String {
+    if text.contains('\n') { format!("\n  {}", text.replace('\n', "\n  ")) } else { format!(" {text}") }
 }

@@ -23,6 +23,7 @@ public final class Worker {
         }
         Events events = new Events(options.need("process"), Release.instanceId(), options.get("notes", null));
         events.born();
+        Once.tell(events);
         CoordinatorRegistryCenter center = Release.connect(options.need("registry"), options.need("namespace"),
                 options.get("digest", null), options.number("session-ms", 6000));
         int dumpPort = options.number("dump-port", -1);
@@ -59,6 +60,9 @@ public final class Worker {
         String pool = job.get("pool", null);
         if (pool != null) {
             Release.pool(builder, pool);
+        }
+        if (job.flag("once", false)) {
+            builder.jobListenerTypes(Once.TYPE);
         }
         job.props().forEach(builder::setProperty);
         Object code = switch (kind) {
