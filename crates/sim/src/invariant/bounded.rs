@@ -83,7 +83,8 @@ fn steady(case: &Case<'_>, job: usize, process: ProcessId, sent: &[Ms], found: &
         let rounds = rounds(case, job, process, *stretch);
         let cost: usize = rounds.values().map(|source| cost(spec, *source)).sum();
         // The last ones may be for a round that has yet to begin.
-        let done = within(sent, (stretch.0, stretch.1.saturating_sub(2_000)));
+        let begins = 2_000 + case.history.scenario.jobs[job].longest_calls();
+        let done = within(sent, (stretch.0, stretch.1.saturating_sub(begins)));
         // Those who ask for the registry's time for the first time get into each other's way.
         let asking = if spec.max_time_diff_seconds >= 0 { 2 } else { 0 };
         let clearing = usize::from(clears_old_marks(case, job, process, *stretch));
