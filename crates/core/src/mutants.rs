@@ -155,6 +155,8 @@ mutants! {
     ReconcileAlways,
     /// Who is shut down while it waits for the hook before a round goes on waiting.
     KeepWaitingForHook,
+    /// Who is shut down while it calls the hook after a round stops, and keeps its place in the line.
+    StopWhileCalling,
     /// A round that ends while a hook is called takes that call for its own.
     RenameCall,
     /// An instance id names a process, not a session.

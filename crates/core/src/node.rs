@@ -141,21 +141,16 @@ impl Node {
 
     /// The node at a path below the job's root.
     pub fn parse(path: &str) -> Node {
-        let mut parts = path.split('/').skip(1);
-        let at: [&str; 4] = std::array::from_fn(|_| parts.next().unwrap_or_default());
-        if parts.next().is_some() {
-            return Node::Other;
+        if path.is_empty() {
+            return Node::Root;
         }
+        let Some(at) = parts(path) else { return Node::Other };
         let name = |text: &str, make: fn(String) -> Node| match text {
             "" => Node::Other,
             text => make(text.to_owned()),
         };
         let item = |text: &str, make: fn(u32) -> Node| parse_item(text).map_or(Node::Other, make);
         match at {
-            ["", ..] => match path {
-                "" => Node::Root,
-                _ => Node::Other,
-            },
             ["config", "", ..] => Node::Config,
             ["servers", ip, "", ..] => name(ip, Node::Server),
             ["instances", id, "", ..] => name(id, Node::Instance),
@@ -232,6 +227,20 @@ impl Latch {
     pub fn join(self, ticket: &str) -> Op {
         Op::Enqueue { prefix: Node::InLine(self, format!("{ticket}latch-")).path() }
     }
+}
+
+/// Up to four parts of a path, the others empty; `None` if there are more. Mirrors ask this for every change.
+fn parts(path: &str) -> Option<[&str; 4]> {
+    let mut parts = [""; 4];
+    let mut rest = path.strip_prefix('/')?;
+    for part in &mut parts {
+        let Some(end) = rest.bytes().position(|byte| byte == b'/') else {
+            *part = rest;
+            return Some(parts);
+        };
+        (*part, rest) = (&rest[..end], &rest[end + 1..]);
+    }
+    None
 }
 
 /// Only the one spelling that we and Java write: `7`, not `07` or `+7`.

@@ -254,6 +254,12 @@ impl Tree {
         self.nodes.get(path).map(|node| node.data.as_str())
     }
 
+    /// The node at an absolute path, without what is below it.
+    pub fn entry(&self, path: &str) -> Option<Entry> {
+        let node = self.nodes.get(path)?;
+        Some(Entry { path: path.to_owned(), data: node.data.clone(), stat: node.stat })
+    }
+
     /// `root` and everything below it, in the order of the paths.
     pub fn snapshot(&self, root: &str) -> Vec<Entry> {
         let entry = |(path, node): (&String, &Node)| {
@@ -273,10 +279,9 @@ impl Tree {
     }
 
     fn below(&self, root: &str) -> impl Iterator<Item = (&String, &Node)> {
-        let first = format!("{root}/");
-        let inside = first.clone();
+        let inside = [root, "/"].concat();
         self.nodes
-            .range::<str, _>((Bound::Included(first.as_str()), Bound::Unbounded))
+            .range::<str, _>((Bound::Included(inside.as_str()), Bound::Unbounded))
             .take_while(move |(path, _)| path.starts_with(&inside))
     }
 }
@@ -292,7 +297,7 @@ struct Draft<'a> {
 
 impl Draft<'_> {
     fn apply(&mut self, root: &str, op: &Op) -> Result<(), Refused> {
-        let path = format!("{root}{}", op.path());
+        let path = [root, op.path()].concat();
         match op {
             Op::Check { version, .. } => self.existing(&path, *version).map(drop),
             Op::Create { data, kind, .. } => {
@@ -343,12 +348,10 @@ impl Draft<'_> {
     }
 
     fn set(&mut self, path: String, data: &str, version: Option<u32>) -> Result<(), Refused> {
-        let mut node = self.existing(&path, version)?.clone();
-        node.data = data.to_owned();
-        node.stat.version += 1;
-        node.stat.written = self.tree.last_zxid + 1;
-        node.stat.modified = self.now;
-        self.put(path, node);
+        let Node { stat, owner, next_in_line, data: _ } = *self.existing(&path, version)?;
+        let (version, written) = (stat.version + 1, self.tree.last_zxid + 1);
+        let stat = Stat { version, written, modified: self.now, ..stat };
+        self.put(path, Node { data: data.to_owned(), stat, owner, next_in_line });
         Ok(())
     }
 

@@ -154,7 +154,8 @@ pub fn ip_of(instance: &str) -> &str {
 /// assert!(!keeps_cursors("10.0.0.1@-@4711"));
 /// ```
 pub fn keeps_cursors(instance: &str) -> bool {
-    instance.split_once("@-@").is_some_and(|(_, suffix)| suffix.contains('.'))
+    let suffix = &instance[ip_of(instance).len()..];
+    !suffix.is_empty() && suffix.bytes().any(|byte| byte == b'.')
 }
 
 impl View {
@@ -274,10 +275,19 @@ impl View {
     /// Instances that may be given work, in the order in which Java hands them to a strategy: greatest id
     /// first.
     pub fn available(&self) -> Vec<&str> {
-        let able = |(id, has_document): &(&String, &bool)| {
+        self.able().collect()
+    }
+
+    /// Whether anybody may be given work.
+    pub fn is_any_available(&self) -> bool {
+        self.able().next().is_some()
+    }
+
+    fn able(&self) -> impl Iterator<Item = &str> {
+        let able = move |(id, has_document): &(&String, &bool)| {
             **has_document && (self.is_enabled(ip_of(id)) || on(Mutant::AssignToDisabled))
         };
-        self.instances.iter().rev().filter(able).map(|(id, _)| id.as_str()).collect()
+        self.instances.iter().rev().filter(able).map(|(id, _)| id.as_str())
     }
 
     /// All nodes that an instance has to remove to be gone, if its session goes on without it. Marks that outlive

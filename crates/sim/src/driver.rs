@@ -326,9 +326,12 @@ impl World {
     /// Follows no more than the coordinator needs.
     fn refocus(&mut self, id: ProcessId, job: usize) {
         let process = &self.processes[id];
+        if !self.scenario.focuses || !process.connected {
+            return;
+        }
         let (Some(conn), Some(coordinator)) = (process.conn, &process.jobs[job].coordinator) else { return };
         let wanted = coordinator.focus();
-        if self.scenario.focuses && process.connected && process.jobs[job].focus.as_ref() != Some(&wanted) {
+        if process.jobs[job].focus.as_ref() != Some(&wanted) {
             let sent = self.mono(id);
             self.processes[id].jobs[job].focus = Some(wanted.clone());
             self.send(conn, sent, Request::Focus(job, wanted));

@@ -4,6 +4,10 @@ use std::process::ExitCode;
 
 use elasticjob_sim::{invariant, runner, world};
 
+/// A seed is a few hundred thousand small allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const HELP: &str = "\
 usage: sim [--seeds N] [--first S] [--threads T] [--report FILE]
        sim --reproduce SEED

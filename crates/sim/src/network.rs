@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use elasticjob_core::coord::{Focus, Verdict};
-use elasticjob_core::tree::{Change, SessionId};
+use elasticjob_core::tree::{Change, Entry, SessionId};
 
 use crate::history::{Fact, Instance, ProcessId, SessionEnd};
-use crate::registry::{Conn, ConnId, Message, Parcel, Request, Session, all_of, job_of, root};
+use crate::registry::{Conn, ConnId, Message, News, Parcel, Request, Session, all_of, item_of, job_of, root};
 use crate::scenario::Ms;
 use crate::world::{Event, World};
 
@@ -98,7 +98,7 @@ impl World {
                 let now = self.scenario.wall(self.now);
                 let verdict = match self.registry.tree.commit(session, &root(job), &ops, now) {
                     Ok(changes) => {
-                        self.tell(&changes);
+                        self.tell(changes);
                         Verdict::Done
                     }
                     Err(refused) => {
@@ -152,17 +152,22 @@ impl World {
     }
 
     /// Tells everybody who is connected what has changed.
-    pub(crate) fn tell(&mut self, changes: &[Change]) {
-        self.look_at(changes);
-        let mut by_job: BTreeMap<usize, Vec<Change>> = BTreeMap::new();
+    pub(crate) fn tell(&mut self, changes: Vec<Change>) {
+        self.look_at(&changes);
+        let mut by_job: BTreeMap<usize, Vec<News>> = BTreeMap::new();
         for change in changes {
-            let Some(job) = job_of(change.path()) else { continue };
-            by_job.entry(job).or_default().extend(change.relative_to(&root(job)));
+            let Some((job, below)) = job_of(change.path()) else { continue };
+            let (item, path) = (item_of(below).filter(|_| self.scenario.focuses), below.to_owned());
+            let change = match change {
+                Change::Put(entry) => Change::Put(Entry { path, ..entry }),
+                Change::Gone { .. } => Change::Gone { path },
+            };
+            by_job.entry(job).or_default().push(News { item, change });
         }
         let listeners: Vec<ConnId> = self.registry.sessions.values().filter_map(|it| it.conn).collect();
-        for (job, changes) in by_job {
+        for (job, news) in by_job {
             for &conn in &listeners {
-                let changes = self.conns[conn].seen(job, &changes);
+                let changes = self.conns[conn].seen(job, &news);
                 if !changes.is_empty() {
                     self.push(conn, None, Message::Changed { job, changes });
                 }
@@ -202,7 +207,7 @@ impl World {
         }
         self.see(Fact::Closed(session.instance, how));
         let changes = self.registry.tree.end_session(id);
-        self.tell(&changes);
+        self.tell(changes);
     }
 
     // ---- At the process ----

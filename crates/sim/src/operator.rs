@@ -34,7 +34,7 @@ impl World {
         let now = self.scenario.wall(self.now);
         match self.registry.operate(&root(job), ops, now) {
             Some(changes) => {
-                self.tell(&changes);
+                self.tell(changes);
                 true
             }
             None => false,

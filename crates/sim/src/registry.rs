@@ -66,6 +66,12 @@ pub(crate) struct Parcel {
     pub(crate) message: Message,
 }
 
+/// A change of a job's subtree, for all who follow the job, or the item that it is about.
+pub(crate) struct News {
+    pub(crate) item: Option<u32>,
+    pub(crate) change: Change,
+}
+
 /// A connection. Messages never overtake each other; once one is lost, so are all that follow.
 #[derive(Clone, Debug)]
 pub(crate) struct Conn {
@@ -98,10 +104,10 @@ impl Conn {
     }
 
     /// What of these changes this connection is told.
-    pub(crate) fn seen(&self, job: usize, changes: &[Change]) -> Vec<Change> {
-        let Some(focus) = self.focus.get(&job) else { return changes.to_vec() };
-        let seen = |it: &&Change| item_of(it.path()).is_none_or(|item| focus.covers(item));
-        changes.iter().filter(seen).cloned().collect()
+    pub(crate) fn seen(&self, job: usize, news: &[News]) -> Vec<Change> {
+        let focus = self.focus.get(&job);
+        let covers = |item: u32| focus.is_none_or(|focus| focus.covers(item));
+        news.iter().filter(|it| it.item.is_none_or(covers)).map(|it| it.change.clone()).collect()
     }
 }
 
@@ -137,7 +143,7 @@ impl Registry {
 }
 
 /// The item whose node this is. Who owns an item is told to everybody.
-fn item_of(path: &str) -> Option<u32> {
+pub(crate) fn item_of(path: &str) -> Option<u32> {
     match Node::parse(path) {
         Node::Item(item)
         | Node::Running(item)
@@ -163,9 +169,10 @@ pub(crate) fn all_of(tree: &Tree, job: usize, item: u32) -> Vec<Change> {
         Node::Parameter(item),
         Node::Item(item),
     ];
+    let root = root(job);
     let tell = |node: Node| {
-        let (path, at) = (node.path(), format!("{}{}", root(job), node.path()));
-        match tree.snapshot(&at).into_iter().next().filter(|it| it.path.is_empty()) {
+        let path = node.path();
+        match tree.entry(&[root.as_str(), &path].concat()) {
             Some(entry) => Change::Put(Entry { path, ..entry }),
             None => Change::Gone { path },
         }
@@ -178,7 +185,9 @@ pub(crate) fn root(job: usize) -> String {
     format!("/job-{job}")
 }
 
-/// The job whose subtree a path lies in.
-pub(crate) fn job_of(path: &str) -> Option<usize> {
-    path.strip_prefix("/job-")?.split('/').next()?.parse().ok()
+/// The job whose subtree a path lies in, and what remains of the path below its root.
+pub(crate) fn job_of(path: &str) -> Option<(usize, &str)> {
+    let rest = path.strip_prefix("/job-")?;
+    let (number, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    Some((number.parse().ok()?, below))
 }

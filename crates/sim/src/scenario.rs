@@ -344,6 +344,25 @@ impl Scenario {
                 self.catch_up(job);
             }
         }
+        if with_hooks && rng.chance(20) {
+            self.quiet_down();
+            self.waiting_are_shut_down(&mut rng);
+        }
+    }
+
+    /// Those who were asked to run, and wait for the hook before that, are shut down.
+    fn waiting_are_shut_down(&mut self, rng: &mut Rng) {
+        let job = rng.below(self.jobs.len());
+        let mut at = 12_000;
+        let mut deeds = Vec::new();
+        for _ in 0..2 {
+            at = next_fire(self, job, at) + rng.range(1_500..=4_000);
+            let (delay, times) = (rng.range(0..=2 * self.latency.1), rng.range(1..=3) as u32);
+            let ambush = Ambush { omen: Omen::Claimed, blow: Blow::ShutDown, delay, times };
+            deeds.push((at, Deed::Ambush(job, ambush)));
+            deeds.push((at + 1, Deed::Operate(job, Operation::Trigger)));
+        }
+        self.add(deeds);
     }
 
     /// A settings document that says both is refused, so nobody may write a cron.

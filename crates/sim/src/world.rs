@@ -12,7 +12,7 @@ use elasticjob_core::tree::{Change, SessionId};
 use crate::clock::Clock;
 use crate::history::{Fact, History, HookCall, Instance, ProcessId, RunId, UserRun};
 use crate::process::{Host, Process, State, Timer, Way};
-use crate::registry::{Conn, ConnId, Registry, Request, job_of, root};
+use crate::registry::{Conn, ConnId, Registry, Request, job_of};
 use crate::rng::Rng;
 use crate::scenario::{Ambush, Blow, Ms, Omen, Scenario};
 
@@ -50,7 +50,8 @@ pub(crate) enum Event {
 struct Scheduled {
     at: Ms,
     sequence: u64,
-    event: Event,
+    /// Boxed, because the queue moves its entries about.
+    event: Box<Event>,
 }
 
 impl PartialEq for Scheduled {
@@ -175,7 +176,7 @@ impl World {
                 break;
             }
             self.now = next.at;
-            self.happen(next.event);
+            self.happen(*next.event);
         }
         self.now = self.scenario.ends_at;
         for id in 0..self.processes.len() {
@@ -195,7 +196,8 @@ impl World {
 
     pub(crate) fn schedule(&mut self, at: Ms, event: Event) {
         self.sequence += 1;
-        self.queue.push(Reverse(Scheduled { at: at.max(self.now), sequence: self.sequence, event }));
+        let (at, sequence, event) = (at.max(self.now), self.sequence, Box::new(event));
+        self.queue.push(Reverse(Scheduled { at, sequence, event }));
     }
 
     pub(crate) fn after(&mut self, wait: Ms, event: Event) {
@@ -265,9 +267,7 @@ impl World {
     /// What the registry's nodes tell an operator who looks at them.
     pub(crate) fn look_at(&mut self, changes: &[Change]) {
         for change in changes {
-            let path = change.path();
-            let Some(job) = job_of(path) else { continue };
-            let rest = &path[root(job).len()..];
+            let Some((job, rest)) = job_of(change.path()) else { continue };
             match (rest, change) {
                 ("", Change::Put(entry)) if entry.stat.version == 0 => self.see(Fact::Exists(job, true)),
                 ("", Change::Gone { .. }) => self.see(Fact::Exists(job, false)),

@@ -422,8 +422,8 @@ impl Coordinator {
     }
 
     fn look_at(&mut self, phase: Phase, out: &mut Vec<Effect>) -> bool {
+        let Some(barrier) = self.barriers.of(phase) else { return false };
         let Some(at) = self.standpoint() else { return false };
-        let Some(barrier) = at.barriers.of(phase) else { return false };
         let place = at.place_in_line(phase.latch());
         let first = place.is_some() && at.view.head_of_line(phase.latch()) == place;
         let met = is_met(&at, phase, barrier);

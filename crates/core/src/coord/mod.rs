@@ -472,14 +472,10 @@ impl Coordinator {
         // twice: reaching the bound would be a mistake in the rules.
         for _ in 0..4 * RULES.len() {
             let mut moved = false;
-            for (slot, rule) in RULES {
-                if self.is_free(slot)
-                    && let Some(standpoint) = self.standpoint()
-                    && let Some(wanted) = rule(&standpoint)
-                {
-                    self.commit(slot, wanted, out);
-                    moved = true;
-                }
+            let mut rules = RULES.iter();
+            while let Some((slot, wanted)) = self.next_move(&mut rules) {
+                self.commit(slot, wanted, out);
+                moved = true;
             }
             moved |= self.look_at_hooks(out) | self.look_at_delays() | self.advance_run(out);
             if !moved {
@@ -490,6 +486,13 @@ impl Coordinator {
             }
         }
         debug_assert!(false, "the rules go in circles: {}", self.describe());
+    }
+
+    /// What the first of these rules wants that wants anything. They all look from the same standpoint: it is theirs
+    /// until one of them moves.
+    fn next_move(&self, rules: &mut std::slice::Iter<'_, (Slot, Rule)>) -> Option<(Slot, Move)> {
+        let at = self.standpoint()?;
+        rules.filter(|(slot, _)| self.is_free(*slot)).find_map(|(slot, rule)| Some((*slot, rule(&at)?)))
     }
 
     /// Makes sure that the job's document stands. Says whether there is something to wait for.
@@ -594,6 +597,9 @@ impl Coordinator {
     /// What must move and runs is waited for, but not for ever: a job with one endless item would stand still
     /// as a whole.
     fn look_at_patience(&mut self) {
+        if !self.view.necessary && self.waiting_since.is_none() && self.gave_up.is_empty() {
+            return; // The usual case, at every step.
+        }
         let Some(at) = self.standpoint() else { return };
         let gave_up: BTreeSet<u32> = at.gave_up.iter().copied().filter(|item| at.is_busy(*item)).collect();
         let reshards = at.leads() && at.view.necessary;
@@ -672,7 +678,9 @@ impl Coordinator {
         let Some(leaving) = &self.leaving else { return };
         let cleaned_up = self.run.is_idle() && self.pending.is_empty() && !self.view.is_alive(&self.me);
         let leads = self.view.leader.as_deref() == Some(&self.me);
-        if cleaned_up && !leads && (self.connected || !self.ever_registered) {
+        // Our place in a line goes with our session, which may live on for other jobs: others would stand behind us.
+        let calls = self.barriers.is_any() && !on(Mutant::StopWhileCalling);
+        if cleaned_up && !calls && !leads && (self.connected || !self.ever_registered) {
             let reason = leaving.reason.clone();
             self.stop(reason, out);
         }
@@ -690,6 +698,8 @@ impl Coordinator {
         Some(Standpoint {
             now: self.now,
             me: &self.me,
+            is_registered: self.view.is_alive(&self.me),
+            status: self.view.servers.get(ip_of(&self.me)).map(String::as_str),
             plan: self.plan.as_ref()?,
             view: &self.view,
             sees: &self.sees,
@@ -728,7 +738,7 @@ impl Coordinator {
             turns || ours(state.owner.as_ref().map(|it| &it.by)) || ours(state.failover.as_ref())
         });
         let mut items: BTreeSet<u32> = wanted.map(|(item, _)| *item).collect();
-        items.extend(self.run.items());
+        items.extend(self.run.items().iter().copied());
         items.extend(&self.view.crashed);
         Focus::Items(items)
     }

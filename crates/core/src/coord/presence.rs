@@ -37,15 +37,15 @@ pub(super) fn be_present(at: &Standpoint<'_>) -> Option<Move> {
 /// that a Java peer removed while we live (it takes slow starters for dead) is put back.
 fn join(at: &Standpoint<'_>) -> Option<Move> {
     let ip = ip_of(at.me);
-    let server = Node::Server(ip.to_owned());
+    let server = || Node::Server(ip.to_owned());
     let hold_back = at.hold_back;
     let first = if at.plan.spec.disabled { DISABLED } else { ENABLED };
-    let status = match at.view.servers.get(ip).map(String::as_str) {
-        None => Some(server.create(at.last_status.unwrap_or(first))),
-        Some(DISABLED) if on(Mutant::EnableOnJoin) && !at.is_registered() => Some(server.set(ENABLED)),
-        Some(ENABLED) if hold_back => Some(server.set(DISABLED)),
+    let status = match at.status {
+        None => Some(server().create(at.last_status.unwrap_or(first))),
+        Some(DISABLED) if on(Mutant::EnableOnJoin) && !at.is_registered() => Some(server().set(ENABLED)),
+        Some(ENABLED) if hold_back => Some(server().set(DISABLED)),
         Some(ENABLED | DISABLED) => None,
-        Some(_) => Some(server.set(first)),
+        Some(_) => Some(server().set(first)),
     };
     let instance = (!at.is_registered()).then(|| {
         let document = crate::spec::InstanceDoc::new(at.me, ip).to_yaml();

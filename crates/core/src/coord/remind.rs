@@ -44,8 +44,11 @@ impl Roll {
 
 pub(super) fn remind(at: &Standpoint<'_>) -> Option<Move> {
     let view = at.view;
+    if !is_led_by_java(view) || !at.is_able() || at.plan.spec.static_sharding {
+        return None;
+    }
     let stands = !view.necessary && !view.processing && newest(view) > at.roll.newest && !at.roll.reminded;
-    if !stands || !at.is_able() || !is_led_by_java(view) || at.plan.spec.static_sharding {
+    if !stands {
         return None;
     }
     let total = at.plan.spec.sharding_total_count;

@@ -16,6 +16,8 @@ use crate::node::Node;
 use crate::tree::Op;
 use crate::view::{Item, ip_of, write_cursor};
 
+static NO_ITEMS: BTreeSet<u32> = BTreeSet::new();
+
 /// What a round is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
@@ -224,11 +226,13 @@ fn idle(at: &Standpoint<'_>) -> Step {
 /// Marked items run for the last fire, by our clock or by that of whoever noted it. A mark whose fire is settled
 /// was left by a trigger that reached nobody, or by a schedule that no longer stands: it stands for no fire.
 fn replay(at: &Standpoint<'_>) -> Option<Run> {
+    if at.view.necessary || !at.view.items.values().any(|state| state.misfire) {
+        return None;
+    }
     let noted = at.my_items().filter_map(|(_, state)| at.noted(state)).max();
     let marked = at.my_items().filter(|(_, state)| state.misfire);
     let oldest = marked.filter_map(|(_, state)| catchup::owed(at, state)).min();
-    let fires = oldest.into_iter().map(Some).chain([at.passed.max(noted), None]);
-    let mut fires = fires.filter(|_| !at.view.necessary);
+    let mut fires = oldest.into_iter().map(Some).chain([at.passed.max(noted), None]);
     let nominal = fires.find(|it| !select(at, Source::Misfire, *it).is_empty())?;
     Some(Run::Sharding { source: Source::Misfire, nominal })
 }
@@ -238,7 +242,7 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
     // A trigger that comes before anything was handed out, for the first time or after all owners have died, is for
     // what will be.
     let coming = pending || (source == Source::Trigger && is_asked(at) && !is_handed_out(at));
-    if coming && !at.leaving && !at.view.available().is_empty() {
+    if coming && !at.leaving && at.view.is_any_available() {
         return Step::stay();
     }
     if !at.leaving && owns_unseen(at) && !on(Mutant::TrustNarrowMirror) {
@@ -299,7 +303,7 @@ pub(super) fn may_run(
     let zombie = at.zombies.contains_key(&item) && !on(Mutant::IgnoreZombies);
     let free = at.sees.covers(item) && state.running.is_none() && !disabled && !zombie;
     let enabled = at.is_enabled() || on(Mutant::IgnoreDisabledServer);
-    let mine = enabled && state.failover.is_none() && at.is_mine(state);
+    let mine = || enabled && state.failover.is_none() && at.is_mine(state);
     // A fire that the cursor has passed was settled already, here or elsewhere.
     let open = || at.cursor(state).is_none_or(|settled| nominal.is_none_or(|nominal| settled < nominal));
     let due = || nominal.and_then(|by| delay::is_due(at, state, by)).unwrap_or(true);
@@ -307,10 +311,10 @@ pub(super) fn may_run(
     let next = || catchup::owed(at, state).is_none_or(|owed| nominal.is_none_or(|it| it <= owed));
     free && match source {
         Source::Failover => at.is_me(state.failover.as_ref()),
-        Source::Trigger => mine,
-        Source::Schedule => mine && open() && due() && next(),
+        Source::Trigger => mine(),
+        Source::Schedule => mine() && open() && due() && next(),
         Source::Misfire => {
-            mine && state.misfire && at.plan.spec.misfire && (open() || on(Mutant::RerunSettled))
+            state.misfire && mine() && at.plan.spec.misfire && (open() || on(Mutant::RerunSettled))
         }
     }
 }
@@ -595,14 +599,14 @@ impl Run {
     }
 
     /// The items of the current round.
-    pub fn items(&self) -> BTreeSet<u32> {
-        self.round().map(|it| it.items.clone()).unwrap_or_default()
+    pub fn items(&self) -> &BTreeSet<u32> {
+        self.round().map_or(&NO_ITEMS, |it| &it.items)
     }
 
     /// The items of the current round that have not ended. When all have, the round itself ends.
-    pub(super) fn unfinished(&self) -> BTreeSet<u32> {
+    pub(super) fn unfinished(&self) -> &BTreeSet<u32> {
         match self {
-            Run::Running { left, .. } if !left.is_empty() => left.clone(),
+            Run::Running { left, .. } if !left.is_empty() => left,
             Run::Idle
             | Run::Sharding { .. }
             | Run::Beginning { .. }
@@ -615,9 +619,9 @@ impl Run {
 
     /// The items that the current round settles this fire for: it is the round of that fire, or one that is
     /// being claimed for another.
-    pub(super) fn settles(&self, fire: Timestamp) -> BTreeSet<u32> {
+    pub(super) fn settles(&self, fire: Timestamp) -> &BTreeSet<u32> {
         let claims = matches!(self, Run::Beginning { round, .. } if round.nominal.is_some());
-        if claims || self.is_for(fire) { self.items() } else { BTreeSet::new() }
+        if claims || self.is_for(fire) { self.items() } else { &NO_ITEMS }
     }
 
     /// Whether the current round runs for this fire.

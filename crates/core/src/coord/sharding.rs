@@ -36,15 +36,14 @@ impl Gap<'_> {
 /// instead, and forgets to reshard when it misses one.
 pub(super) fn gap<'a>(at: &Standpoint<'a>) -> Gap<'a> {
     let total = at.plan.spec.sharding_total_count;
-    let wanted = wanted(at, total);
-    let mut gap = Gap { vacant: wanted.clone(), ..Gap::default() };
+    let mut gap = Gap { vacant: wanted(at, total), ..Gap::default() };
     for (&item, state) in &at.view.items {
         let owner = state.owner.as_ref().map(|it| it.by.as_str());
         if at.gave_up.contains(&item) && at.is_run_by_the_living(state) {
             gap.vacant.remove(&item);
         } else if item >= total {
             gap.surplus.insert(item);
-        } else if owner.is_some() && owner == wanted.get(&item).copied() {
+        } else if owner.is_some() && owner == gap.vacant.get(&item).copied() {
             gap.vacant.remove(&item);
         } else if owner.is_some() {
             gap.misplaced.insert(item);
@@ -66,6 +65,9 @@ fn wanted<'a>(at: &Standpoint<'a>, total: u32) -> BTreeMap<u32, &'a str> {
 /// Who gets work: all that are available but those who are stuck with an item that was given up. They could
 /// not begin what they get.
 fn unhindered<'a>(at: &Standpoint<'a>) -> Vec<&'a str> {
+    if at.gave_up.is_empty() {
+        return at.view.available();
+    }
     let marks = at.gave_up.iter().filter_map(|item| at.item(*item)?.running.as_ref());
     let stuck: BTreeSet<&str> = marks.map(|it| it.by.as_str()).collect();
     let (stuck, free): (Vec<_>, Vec<_>) = at.view.available().into_iter().partition(|id| stuck.contains(id));
@@ -102,7 +104,7 @@ fn with_replacements<'a>(
 
 /// Announces that the assignment will change; from now on nobody starts a round.
 pub(super) fn ask_for_resharding(at: &Standpoint<'_>) -> Option<Move> {
-    let ought = at.leads() && !at.view.necessary && !at.leaving && !at.view.available().is_empty();
+    let ought = at.leads() && !at.view.necessary && !at.leaving && at.view.is_any_available();
     let ought = ought && !on(Mutant::NeverReshard);
     (ought && (on(Mutant::ReshardAlways) || !gap(at).is_empty()))
         .then(|| vec![Node::Leader.exists(), Node::Necessary.create("")].into())
@@ -113,7 +115,7 @@ pub(super) fn ask_for_resharding(at: &Standpoint<'_>) -> Option<Move> {
 /// fire, so its peers wait for as long as its leader is busy; we shard as soon as what moves is at rest.
 pub(super) fn reassign(at: &Standpoint<'_>) -> Option<Move> {
     let orphans = at.view.triggers.keys().any(|id| !at.view.is_alive(id));
-    if !at.leads() || !at.view.necessary || at.view.available().is_empty() || orphans {
+    if !at.leads() || !at.view.necessary || !at.view.is_any_available() || orphans {
         return None;
     }
     let gap = gap(at);

@@ -16,6 +16,10 @@ use crate::view::{Cursor, ENABLED, Item, View, ip_of, ticket};
 pub(super) struct Standpoint<'a> {
     pub(super) now: Now,
     pub(super) me: &'a str,
+    /// Many rules ask for these two, so they are looked up once.
+    pub(super) is_registered: bool,
+    /// What our host may do.
+    pub(super) status: Option<&'a str>,
     pub(super) plan: &'a Plan,
     pub(super) view: &'a View,
     pub(super) sees: &'a Focus,
@@ -42,13 +46,12 @@ pub(super) struct Standpoint<'a> {
 
 impl<'a> Standpoint<'a> {
     pub(super) fn is_registered(&self) -> bool {
-        self.view.is_alive(self.me)
+        self.is_registered
     }
 
     /// Whether our host may work. A Java peer may have removed it, taking it for dead: then what it was counts.
     pub(super) fn is_enabled(&self) -> bool {
-        let status = self.view.servers.get(ip_of(self.me)).map(String::as_str);
-        status.or(self.last_status) == Some(ENABLED)
+        self.status.or(self.last_status) == Some(ENABLED)
     }
 
     /// Whether we may lead and take work.

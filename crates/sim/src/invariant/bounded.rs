@@ -80,38 +80,65 @@ fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
 fn steady(case: &Case<'_>, job: usize, process: ProcessId, sent: &[Ms], found: &mut Vec<Violation>) {
     for stretch in &case.calm {
         let Some(spec) = case.jobs[job].config_at(stretch.0) else { continue };
-        let mut rounds: BTreeMap<u64, Source> = BTreeMap::new();
-        // A round that is on at an end of the stretch has one of its two transactions within it.
-        let on = case.jobs[job].runs.iter().filter(|it| it.instance.process == process);
-        let on = on.filter(|it| {
-            it.started <= stretch.1 + 2_000 && it.over().is_none_or(|over| over + 2_000 >= stretch.0)
-        });
-        rounds.extend(on.map(|it| (it.round, it.source)));
+        let rounds = rounds(case, job, process, *stretch);
         let cost: usize = rounds.values().map(|source| cost(spec, *source)).sum();
-        let calls =
-            if case.history.scenario.jobs[job].hooks.once.is_some() { CALLS * rounds.len() } else { 0 };
-        let told: BTreeSet<Ms> = case.jobs[job]
-            .events
-            .iter()
-            .filter(|it| it.1.process == process)
-            .filter(|it| {
-                matches!(it.2, Event::Missed { .. } | Event::Skipped { .. } | Event::TookOver { .. })
-            })
-            .map(|it| it.0)
-            .filter(|at| stretch.0 <= *at && *at <= stretch.1 + 2_000)
-            .collect();
         // The last ones may be for a round that has yet to begin.
         let done = within(sent, (stretch.0, stretch.1.saturating_sub(2_000)));
-        // Standing in line and taking over are two. What is missed costs a mark, and what is skipped by a clock that is off has been claimed. Those who ask
-        // for the registry's time for the first time get into each other's way.
+        // Those who ask for the registry's time for the first time get into each other's way.
         let asking = if spec.max_time_diff_seconds >= 0 { 2 } else { 0 };
         let clearing = usize::from(clears_old_marks(case, job, process, *stretch));
-        if done > cost + 2 * told.len() + asking + clearing + calls {
+        let besides =
+            remarks(case, job, process, *stretch) + calls(case, job, process, rounds.len(), *stretch);
+        if done > cost + besides + asking + clearing {
             let what =
                 format!("job {job}: process {process} sends {done} transactions for {} rounds", rounds.len());
             found.push(Violation { invariant: "bounded", at: stretch.0, what });
         }
     }
+}
+
+/// A round that is on at an end of the stretch has one of its two transactions within it.
+fn rounds(case: &Case<'_>, job: usize, process: ProcessId, stretch: (Ms, Ms)) -> BTreeMap<u64, Source> {
+    let setup = &case.history.scenario.jobs[job];
+    let around = match setup.hooks.once {
+        // It begins with a call before, and ends with one after the last item of all instances.
+        Some(_) => 2_000 + setup.longest_calls() + setup.longest_run(),
+        None => 2_000 + setup.longest_calls(),
+    };
+    let on = case.jobs[job].runs.iter().filter(|it| it.instance.process == process);
+    let on = on.filter(|it| {
+        it.started <= stretch.1 + around && it.over().is_none_or(|over| over + around >= stretch.0)
+    });
+    on.map(|it| (it.round, it.source)).collect()
+}
+
+/// Standing in line and taking over are two. What is missed costs a mark, and what is skipped by a clock that is off has
+/// been claimed. Who has waited for a hook in vain takes away what it registered.
+fn remarks(case: &Case<'_>, job: usize, process: ProcessId, stretch: (Ms, Ms)) -> usize {
+    let costs = |event: &Event| match event {
+        Event::Missed { .. } | Event::Skipped { .. } | Event::TookOver { .. } => true,
+        Event::HookFailed { error, .. } => error.starts_with("not called in time"),
+        _ => false,
+    };
+    let told = case.jobs[job].events.iter().filter(|it| it.1.process == process && costs(it.2));
+    let told = told.map(|it| it.0).filter(|at| stretch.0 <= *at && *at <= stretch.1 + 2_000);
+    2 * told.collect::<BTreeSet<Ms>>().len()
+}
+
+/// What hooks cost that are called once: standing in lines, and leaving them. Who lets the others go is refused, and
+/// tries again, when one of them registers at that moment.
+fn calls(case: &Case<'_>, job: usize, process: ProcessId, rounds: usize, stretch: (Ms, Ms)) -> usize {
+    if case.history.scenario.jobs[job].hooks.once.is_none() {
+        return 0;
+    }
+    let refused = |it: &&(Ms, Fact)| match it.1 {
+        Fact::Settled(i, j, Slot::Before | Slot::After, Verdict::Refused) => {
+            i.process == process && j == job && stretch.0 <= it.0 && it.0 <= stretch.1
+        }
+        _ => false,
+    };
+    let refused = case.history.facts.iter().filter(refused).count();
+    CALLS * rounds + refused.min(rounds * case.able(job, stretch.0).len())
 }
 
 /// The first round without monitoring finds marks on its items, which were left before the stretch: of requests to the

@@ -32,8 +32,9 @@ fn handed_on(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
         let gone = |it: &(Ms, Instance)| it.0 <= run.started && may_be_gone(case, job, it.1, run.started);
         let count = ran.entry(run.item).or_default();
         *count += 1;
-        // A mark that an absurd clock left for a fire of its own names none.
-        let absurd = case.has_absurd_clocks(run.started.saturating_sub(120_000), run.started);
+        // A mark that an absurd clock left for a fire of its own names none. It waits for as long as the item runs.
+        let before = case.jobs[job].runs.iter().rfind(|it| it.item == run.item && it.id < run.id);
+        let absurd = case.has_absurd_clocks(before.map_or(0, |it| it.started), run.started);
         let excused = absurd || is_of_old_schedule(case, job, run);
         if *count > asked(case, job).filter(gone).count() && !excused {
             let what =

@@ -80,7 +80,7 @@ fn waits(case: &Case<'_>, run: &UserRun, instance: Instance, shut_down: u64) -> 
     };
     lives
         && case.leads_since(run.job, instance, run.started).is_some_and(|since| since < shut_down)
-        && !case.turns.iter().take_while(|it| it.0 <= run.started).any(|it| over(it))
+        && !case.turns.iter().take_while(|it| it.0 <= run.started).any(over)
 }
 
 /// The instance had begun a round and not cleaned up after it when it was lost, as far as could be seen.

@@ -218,8 +218,9 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl<'a> Source<'a> {
     fn new(text: &'a str) -> Self {
-        let has_odd_breaks = text.contains(['\u{85}', '\u{2028}', '\u{2029}']);
-        let has_inner_mark = text.chars().skip(1).any(|c| c == BYTE_ORDER_MARK);
+        let is_odd = !text.is_ascii();
+        let has_odd_breaks = is_odd && text.contains(['\u{85}', '\u{2028}', '\u{2029}']);
+        let has_inner_mark = is_odd && text.chars().skip(1).any(|c| c == BYTE_ORDER_MARK);
         let mark = if has_inner_mark {
             ('\u{e000}'..='\u{f8ff}').find(|candidate| !text.contains(*candidate))
         } else {
