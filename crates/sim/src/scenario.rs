@@ -384,6 +384,10 @@ impl Scenario {
                 self.catch_up(job);
             }
         }
+        if with_hooks {
+            // Whoever waits for a hook in vain, after a new assignment perhaps twice, gives up after half a minute.
+            self.ends_at += 60_000;
+        }
         if with_hooks && rng.chance(20) {
             self.quiet_down();
             self.waiting_are_shut_down(&mut rng);

@@ -127,7 +127,8 @@ fn remarks(case: &Case<'_>, job: usize, process: ProcessId, stretch: (Ms, Ms)) -
 }
 
 /// What hooks cost that are called once: standing in lines, and leaving them. Who lets the others go is refused, and
-/// tries again, when one of them registers at that moment.
+/// tries again, when one of them registers at that moment. At either end of the stretch there may be one more, for a round
+/// whose items have long ended here, or have not started yet.
 fn calls(case: &Case<'_>, job: usize, process: ProcessId, rounds: usize, stretch: (Ms, Ms)) -> usize {
     if case.history.scenario.jobs[job].hooks.once.is_none() {
         return 0;
@@ -139,7 +140,7 @@ fn calls(case: &Case<'_>, job: usize, process: ProcessId, rounds: usize, stretch
         _ => false,
     };
     let refused = case.history.facts.iter().filter(refused).count();
-    CALLS * rounds + refused.min(rounds * case.able(job, stretch.0).len())
+    CALLS * (rounds + 2) + refused.min(rounds * case.able(job, stretch.0).len())
 }
 
 /// The first round without monitoring finds marks on its items, which were left before the stretch: of requests to the
