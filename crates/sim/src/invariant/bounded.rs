@@ -8,7 +8,7 @@ use elasticjob_core::event::{Event, Source};
 use elasticjob_core::spec::JobSpec;
 
 use super::Violation;
-use super::case::Case;
+use super::case::{Case, takes_turns};
 use crate::history::{Fact, Instance, ProcessId, UserRun};
 use crate::scenario::Ms;
 
@@ -167,9 +167,7 @@ fn cost(spec: &JobSpec, source: Source) -> usize {
     }
     let asks_the_time = spec.max_time_diff_seconds >= 0;
     let clears_mark = source != Source::Schedule;
-    let turns = spec.sharding_total_count == 1
-        && spec.job_sharding_strategy_type.as_deref() == Some("SINGLE_SHARDING_BALANCE");
-    usize::from(asks_the_time || clears_mark) + usize::from(turns)
+    usize::from(asks_the_time || clears_mark) + usize::from(takes_turns(spec))
 }
 
 fn within(times: &[Ms], stretch: (Ms, Ms)) -> usize {

@@ -339,6 +339,12 @@ impl<'a> JobCase<'a> {
     }
 }
 
+/// Instances take turns, one for each fire.
+pub(super) fn takes_turns(spec: &JobSpec) -> bool {
+    spec.sharding_total_count == 1
+        && spec.job_sharding_strategy_type.as_deref() == Some("SINGLE_SHARDING_BALANCE")
+}
+
 fn is_daily_work(fact: &Fact) -> bool {
     match fact {
         Fact::Started(_)
