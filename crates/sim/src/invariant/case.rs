@@ -111,6 +111,11 @@ impl<'a> Case<'a> {
         !self.disturbed.iter().any(|it| it.0 <= until && from <= it.1)
     }
 
+    /// Something was wrong for a while in this stretch: news may have been late.
+    pub(super) fn has_faults(&self, from: Ms, until: Ms) -> bool {
+        self.disturbed.iter().any(|it| it.0 < it.1 && it.0 <= until && from <= it.1)
+    }
+
     /// When a session ended, by the registry's time.
     pub(super) fn session_end(&self, instance: Instance) -> Option<(Ms, SessionEnd)> {
         self.sessions.get(&instance).copied()
