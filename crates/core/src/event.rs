@@ -6,6 +6,12 @@ use std::fmt;
 use jiff::Timestamp;
 
 /// Why a round runs.
+///
+/// ```
+/// use elasticjob_core::event::Source;
+///
+/// assert_eq!(Source::Misfire.to_string(), "misfire");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// The schedule fired.
@@ -37,6 +43,13 @@ impl fmt::Display for Source {
 }
 
 /// Why a fire did not run.
+///
+/// ```
+/// use elasticjob_core::event::Skip;
+///
+/// assert_eq!(Skip::Overrun.to_string(), "the round before was still running");
+/// assert_eq!(Skip::Overrun.name(), "overrun"); // For programs.
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Skip {
     /// The item is disabled.
@@ -111,6 +124,19 @@ impl fmt::Display for Skip {
 }
 
 /// How one item ended.
+///
+/// ```
+/// use elasticjob_core::event::Outcome;
+///
+/// fn say(outcome: &Outcome) -> String {
+///     match outcome {
+///         Outcome::Failed(error) => format!("failed: {error}"),
+///         Outcome::Succeeded | Outcome::Cancelled => outcome.name().to_owned(),
+///     }
+/// }
+/// assert_eq!(say(&Outcome::Failed("no rows".into())), "failed: no rows");
+/// assert_eq!(say(&Outcome::Cancelled), "cancelled");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It returned.
@@ -179,6 +205,13 @@ impl fmt::Display for Hook {
 }
 
 /// Why a job ends on this instance.
+///
+/// ```
+/// use elasticjob_core::event::StopReason;
+///
+/// let reason = StopReason::BadConfig("cron `x` has 1 field".into());
+/// assert_eq!(reason.to_string(), "the stored configuration cannot be used: cron `x` has 1 field");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// The program asked for it.
@@ -222,6 +255,18 @@ impl fmt::Display for StopReason {
 }
 
 /// Something worth recording.
+///
+/// ```
+/// use elasticjob_core::event::{Event, Outcome};
+///
+/// fn failure(event: &Event) -> Option<(u32, &str)> {
+///     match event {
+///         Event::ItemFinished { item, outcome: Outcome::Failed(error), .. } => Some((*item, error)),
+///         _ => None,
+///     }
+/// }
+/// assert_eq!(failure(&Event::Elected), None);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// This instance is registered, under this id.

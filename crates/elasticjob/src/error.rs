@@ -11,6 +11,17 @@ use crate::job::JobError;
 use crate::registry::RegistryError;
 
 /// Why a worker cannot do what it was asked to.
+///
+/// ```
+/// use elasticjob::{Error, Job, Shard, Worker};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let job = Job::simple("hello", async |_: Shard| Ok(())).cron("every day");
+/// let error = Worker::new("embedded://").job(job).start().await.unwrap_err();
+/// assert!(matches!(&error, Error::Spec { job, .. } if job == "hello"));
+/// println!("{error}"); // Names the field, the value, and what would be right.
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

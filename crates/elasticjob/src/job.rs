@@ -28,7 +28,20 @@ pub use policies::CatchUp;
 pub use throughput::ThroughputJob;
 pub use typed::JobType;
 
-/// Why a shard failed. Any error converts into it, and so does a text: `Err("no rows".into())`.
+/// Why a shard failed. Any error converts into it, and so does a text.
+///
+/// ```
+/// use elasticjob::JobError;
+///
+/// fn rows(text: &str) -> Result<u32, JobError> {
+///     match text.trim().parse()? {
+///         0 => Err("no rows".into()),
+///         rows => Ok(rows),
+///     }
+/// }
+/// assert_eq!(rows("0").unwrap_err().to_string(), "no rows");
+/// assert_eq!(rows("x").unwrap_err().to_string(), "invalid digit found in string");
+/// ```
 pub type JobError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
 /// One part of a job, to be worked on now.

@@ -13,6 +13,20 @@ use crate::metrics::Metrics;
 const QUEUE: usize = 4096;
 
 /// Something that happened to a job on this worker.
+///
+/// ```
+/// use elasticjob::{Event, Record};
+///
+/// fn say(record: &Record) -> Option<String> {
+///     let Event::Skipped { why, .. } = &record.event else { return None };
+///     Some(format!("{}: {} skipped a round: {why}", record.at, record.job))
+/// }
+/// let record = elasticjob::events::read_line(
+///     r#"{"at":"2026-11-15T02:00:00Z","job":"nightly","instance":"","event":"skipped","items":[],"why":"no-items"}"#,
+/// )?;
+/// assert!(say(&record).unwrap().ends_with("nightly skipped a round: no item belongs to this instance"));
+/// # Ok::<(), elasticjob::events::LineError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Record {
     /// When.
@@ -28,6 +42,21 @@ pub struct Record {
 }
 
 /// What a reader gets next.
+///
+/// ```
+/// use elasticjob::{Recorded, Records};
+///
+/// async fn count(mut records: Records) -> (u64, u64) {
+///     let (mut seen, mut lost) = (0, 0);
+///     while let Some(next) = records.next().await {
+///         match next {
+///             Recorded::Record(_) => seen += 1,
+///             Recorded::Missed(count) => lost += count,
+///         }
+///     }
+///     (seen, lost)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub enum Recorded {
     /// Something happened.

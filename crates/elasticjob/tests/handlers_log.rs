@@ -3,31 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
 use elasticjob::{Event, Job, JobError, Recorded, Report, Shard, Worker};
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+#[path = "shared/log.rs"]
+mod log;
+use log::Log;
 
 #[tokio::test(start_paused = true)]
 async fn the_log_says_who_failed_and_who_was_not_told() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::listen();
     let job = |name: &str, handlers: &[&str]| {
         let work = async |shard: Shard| Err::<(), JobError>(format!("{} has no rows", shard.job).into());
         Job::simple(name, work).one_off().error_handlers(handlers)
@@ -50,7 +34,7 @@ async fn the_log_says_who_failed_and_who_was_not_told() {
         }
     }
     worker.shutdown().await;
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = log.text();
     for name in ["plain", "log", "throw"] {
         let line = format!(
             "Job '{name}' exception occur in job processing: {name} has no rows job=\"{name}\" item=0"

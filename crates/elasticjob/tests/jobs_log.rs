@@ -3,24 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use elasticjob::{DataflowJob, Job, JobError, Outcome, Shard, testing};
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+#[path = "shared/log.rs"]
+mod log;
+use log::Log;
 
 /// Batches to fetch; one that begins with 13 fails.
 struct Batches(Mutex<Vec<Vec<u32>>>);
@@ -39,17 +28,14 @@ impl DataflowJob for Batches {
 
 #[tokio::test]
 async fn what_was_done_is_logged_however_it_ends() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::listen();
     let batches =
         |batches: &[&[u32]]| Batches(Mutex::new(batches.iter().rev().map(|batch| batch.to_vec()).collect()));
     let job = Job::dataflow("logged", batches(&[&[1, 2], &[13, 14, 15]])).streaming(true);
     let outcomes = testing::run_once(&job).await.unwrap();
     assert_eq!(outcomes[&0], Outcome::Failed("unlucky".into()));
     testing::run_once(&Job::dataflow("nothing", batches(&[]))).await.unwrap();
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = log.text();
     assert!(text.contains(r#"processed job="logged" item=0 batches=2 succeeded=2 failed=3"#), "{text}");
     assert!(!text.contains("nothing"), "{text}");
 }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use elasticjob_core::event::{Event, Outcome, StopReason};
+use elasticjob_core::event::{Event, Outcome};
 use elasticjob_core::spec::JobSpec;
 use elasticjob_sim::history::{Fact, History, Instance, SessionEnd, UserRun};
 use elasticjob_sim::invariant::{self, Violation};
 use elasticjob_sim::scenario::{ClockSetup, JobSetup, Ms, Scenario};
 use jiff::Timestamp;
 
-use crate::line::{self, Deed, Ended, Line, Reason, Record, Start, What};
+use crate::line::{self, Deed, Ended, Line, Start, What};
 
 /// Sentences about what real processes show: starts, ends, tokens, writes, sessions and orders. Not among
 /// them are those about transactions, which a process does not tell, and about records, of which the last are
@@ -97,7 +97,7 @@ impl<'a> Builder<'a> {
                     continue;
                 }
                 What::Ready { instance } | What::Start(Start { instance, .. }) => instance,
-                What::Record { record: Record::Registered { instance }, .. } => instance,
+                What::Record { event: Event::Registered { id }, .. } => id,
                 _ => continue,
             };
             builder.meet(&line.process, id);
@@ -133,7 +133,7 @@ impl<'a> Builder<'a> {
                 run.ended = Some((at, outcome_of(*outcome)));
                 Fact::Ended(run.id)
             }),
-            What::Record { job, record } => self.record(at, process, job, record),
+            What::Record { job, event } => self.record(at, process, job, event),
             What::Left => self.facts.extend(process.map(|it| (at, Fact::Left(it)))),
             What::Done(deed) => self.deed(at, deed),
             What::Registry(fact) => self.registry(at, fact),
@@ -183,15 +183,14 @@ impl<'a> Builder<'a> {
         self.facts.push((at, Fact::Started(id)));
     }
 
-    fn record(&mut self, at: Ms, process: Option<usize>, job: &str, record: &Record) {
+    fn record(&mut self, at: Ms, process: Option<usize>, job: &str, event: &Event) {
         let (Some(process), Some(job)) = (process, self.jobs.get(job).copied()) else { return };
         let session = self.sessions.get(&process).copied().unwrap_or_default();
         let instance = Instance { process, session };
-        let event = event_of(record);
-        if let Event::Stopped { reason } = &event {
+        if let Event::Stopped { reason } = event {
             self.facts.push((at, Fact::Stopped(instance, job, reason.clone())));
         }
-        self.facts.push((at, Fact::Recorded(instance, job, event)));
+        self.facts.push((at, Fact::Recorded(instance, job, event.clone())));
     }
 
     fn deed(&mut self, at: Ms, deed: &Deed) {
@@ -274,49 +273,5 @@ fn outcome_of(ended: Ended) -> Outcome {
         Ended::Succeeded => Outcome::Succeeded,
         Ended::Failed => Outcome::Failed("it failed".to_owned()),
         Ended::Cancelled => Outcome::Cancelled,
-    }
-}
-
-fn event_of(record: &Record) -> Event {
-    let fire = |ms: i64| timestamp(ms).unwrap_or(Timestamp::UNIX_EPOCH);
-    match record.clone() {
-        Record::Registered { instance } => Event::Registered { id: instance },
-        Record::Suspended => Event::Suspended,
-        Record::Distrusted => Event::Distrusted,
-        Record::Reconnected => Event::Reconnected,
-        Record::Elected => Event::Elected,
-        Record::Abdicated => Event::Abdicated,
-        Record::Resharded { moved } => Event::Resharded { moved },
-        Record::ConfigChanged => Event::ConfigChanged,
-        Record::ConfigRefused { error } => Event::ConfigRefused { error },
-        Record::RoundStarted { task, source, fire: at, items, merged } => {
-            Event::RoundStarted { task_id: task, source: source.into(), nominal: at.map(fire), items, merged }
-        }
-        Record::ItemFinished { task, item, outcome, error } => {
-            let outcome = error.map_or_else(|| outcome_of(outcome), Outcome::Failed);
-            Event::ItemFinished { task_id: task, item, outcome, output: None }
-        }
-        Record::HookFailed { task, hook, error } => {
-            Event::HookFailed { task_id: task, hook: hook.into(), error }
-        }
-        Record::RoundFinished { task } => Event::RoundFinished { task_id: task },
-        Record::Missed { fire: at, items } => Event::Missed { nominal: fire(at), items },
-        Record::Skipped { fire: at, items, why } => {
-            Event::Skipped { nominal: at.map(fire), items, why: why.into() }
-        }
-        Record::Crashed { items } => Event::Crashed { items },
-        Record::TookOver { item } => Event::TookOver { item },
-        Record::TriggerHandedOn { from, items } => Event::TriggerHandedOn { from, items },
-        Record::Stopped { reason, said } => Event::Stopped {
-            reason: match reason {
-                Reason::Left => StopReason::Left,
-                Reason::ShutDown => StopReason::ShutDown,
-                Reason::Removed => StopReason::Removed,
-                Reason::Conflict => StopReason::Conflict { theirs: said, ours: String::new() },
-                Reason::BadConfig => StopReason::BadConfig(said),
-                Reason::Denied => StopReason::Denied(said),
-                Reason::Broken => StopReason::Broken(said),
-            },
-        },
     }
 }

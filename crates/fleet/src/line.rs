@@ -12,10 +12,9 @@
 //!
 //! A line that does not begin with `{` is no event and is left alone.
 
-use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use elasticjob::{Event, Hook, Outcome, Shard, Skip, Source, StopReason};
+use elasticjob::{Event, Shard, Source};
 use serde::{Deserialize, Serialize};
 
 /// Something that happened in a process.
@@ -79,9 +78,9 @@ pub enum What {
     Record {
         /// The job.
         job: String,
-        /// What it was.
-        #[serde(flatten)]
-        record: Record,
+        /// What it was, in the words of the event log.
+        #[serde(flatten, with = "in_words")]
+        event: Event,
     },
     /// The process has left the registry in order, and ends.
     Left,
@@ -253,107 +252,6 @@ pub enum Ended {
     Cancelled,
 }
 
-/// Why a fire did not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Skipped {
-    /// See [`Skip::ItemDisabled`].
-    ItemDisabled,
-    /// See [`Skip::ServerDisabled`].
-    ServerDisabled,
-    /// See [`Skip::Overrun`].
-    Overrun,
-    /// See [`Skip::TooLate`].
-    TooLate,
-    /// See [`Skip::ClockOff`].
-    ClockOff,
-    /// See [`Skip::NoItems`].
-    NoItems,
-    /// See [`Skip::ShutDown`].
-    ShutDown,
-    /// See [`Skip::Interrupted`].
-    Interrupted,
-}
-
-/// A hook; see [`Hook`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "they are those of `Hook`")]
-pub enum Around {
-    Before,
-    After,
-    OnceBefore,
-    OnceAfter,
-}
-
-impl From<Hook> for Around {
-    fn from(hook: Hook) -> Around {
-        match hook {
-            Hook::Before => Around::Before,
-            Hook::After => Around::After,
-            Hook::OnceBefore => Around::OnceBefore,
-            Hook::OnceAfter => Around::OnceAfter,
-        }
-    }
-}
-
-impl From<Around> for Hook {
-    fn from(around: Around) -> Hook {
-        match around {
-            Around::Before => Hook::Before,
-            Around::After => Hook::After,
-            Around::OnceBefore => Hook::OnceBefore,
-            Around::OnceAfter => Hook::OnceAfter,
-        }
-    }
-}
-
-/// What the library records; see [`Event`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "they are those of `Event`")]
-pub enum Record {
-    Registered { instance: String },
-    Suspended,
-    Distrusted,
-    Reconnected,
-    Elected,
-    Abdicated,
-    Resharded { moved: usize },
-    ConfigChanged,
-    ConfigRefused { error: String },
-    RoundStarted { task: String, source: Why, fire: Option<i64>, items: BTreeSet<u32>, merged: u64 },
-    ItemFinished { task: String, item: u32, outcome: Ended, error: Option<String> },
-    HookFailed { task: String, hook: Around, error: String },
-    RoundFinished { task: String },
-    Missed { fire: i64, items: BTreeSet<u32> },
-    Skipped { fire: Option<i64>, items: BTreeSet<u32>, why: Skipped },
-    Crashed { items: BTreeSet<u32> },
-    TookOver { item: u32 },
-    TriggerHandedOn { from: String, items: BTreeSet<u32> },
-    Stopped { reason: Reason, said: String },
-}
-
-/// Why a job ended in a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// See [`StopReason::Left`].
-    Left,
-    /// See [`StopReason::ShutDown`].
-    ShutDown,
-    /// See [`StopReason::Removed`].
-    Removed,
-    /// See [`StopReason::Conflict`].
-    Conflict,
-    /// See [`StopReason::BadConfig`].
-    BadConfig,
-    /// See [`StopReason::Denied`].
-    Denied,
-    /// See [`StopReason::Broken`].
-    Broken,
-}
-
 /// A line that is none.
 #[derive(Debug, thiserror::Error)]
 #[error("`{text}` is not an event: {cause}")]
@@ -439,88 +337,61 @@ impl From<Why> for Source {
     }
 }
 
-impl From<Skip> for Skipped {
-    fn from(skip: Skip) -> Skipped {
-        match skip {
-            Skip::ItemDisabled => Skipped::ItemDisabled,
-            Skip::ServerDisabled => Skipped::ServerDisabled,
-            Skip::Overrun => Skipped::Overrun,
-            Skip::TooLate => Skipped::TooLate,
-            Skip::ClockOff => Skipped::ClockOff,
-            Skip::NoItems => Skipped::NoItems,
-            Skip::Interrupted => Skipped::Interrupted,
-            Skip::ShutDown => Skipped::ShutDown,
-        }
+/// Events as the library's own files have them, without the fields that every line has here in its own way.
+mod in_words {
+    use std::sync::Arc;
+
+    use elasticjob::events::{read_line, write_line};
+    use elasticjob::{Event, Record};
+    use serde::de::{Deserialize, Deserializer, Error as _};
+    use serde::ser::{Error as _, Serialize, Serializer};
+    use serde_json::{Map, Value};
+
+    const AT: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;
+
+    pub(super) fn serialize<S: Serializer>(event: &Event, serializer: S) -> Result<S::Ok, S::Error> {
+        let nobody: Arc<str> = "".into();
+        let event = event.clone();
+        let record = Record { at: AT, job: nobody.clone(), instance: nobody, event, next_fire: None };
+        let mut words: Map<String, Value> =
+            serde_json::from_str(&write_line(&record)).map_err(S::Error::custom)?;
+        words.retain(|name, _| !["at", "job", "instance"].contains(&name.as_str()));
+        words.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Event, D::Error> {
+        let mut words = Map::<String, Value>::deserialize(deserializer)?;
+        let outer = [("at", AT.to_string()), ("job", String::new()), ("instance", String::new())];
+        words.extend(outer.map(|(name, value)| (name.to_owned(), value.into())));
+        let record = read_line(&Value::Object(words).to_string());
+        record.map(|it| it.event).map_err(D::Error::custom)
     }
 }
 
-impl From<Skipped> for Skip {
-    fn from(skipped: Skipped) -> Skip {
-        match skipped {
-            Skipped::ItemDisabled => Skip::ItemDisabled,
-            Skipped::ServerDisabled => Skip::ServerDisabled,
-            Skipped::Overrun => Skip::Overrun,
-            Skipped::TooLate => Skip::TooLate,
-            Skipped::ClockOff => Skip::ClockOff,
-            Skipped::NoItems => Skip::NoItems,
-            Skipped::Interrupted => Skip::Interrupted,
-            Skipped::ShutDown => Skip::ShutDown,
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use elasticjob::{Outcome, Skip};
 
-impl From<Event> for Record {
-    fn from(event: Event) -> Record {
-        let ms = |at: jiff::Timestamp| at.as_millisecond();
-        match event {
-            Event::Registered { id } => Record::Registered { instance: id },
-            Event::Suspended => Record::Suspended,
-            Event::Distrusted => Record::Distrusted,
-            Event::Reconnected => Record::Reconnected,
-            Event::Elected => Record::Elected,
-            Event::Abdicated => Record::Abdicated,
-            Event::Resharded { moved } => Record::Resharded { moved },
-            Event::ConfigChanged => Record::ConfigChanged,
-            Event::ConfigRefused { error } => Record::ConfigRefused { error },
-            Event::RoundStarted { task_id, source, nominal, items, merged } => Record::RoundStarted {
-                task: task_id,
-                source: source.into(),
-                fire: nominal.map(ms),
-                items,
-                merged,
-            },
-            Event::ItemFinished { task_id, item, outcome, .. } => {
-                let (outcome, error) = match outcome {
-                    Outcome::Succeeded => (Ended::Succeeded, None),
-                    Outcome::Failed(error) => (Ended::Failed, Some(error)),
-                    Outcome::Cancelled => (Ended::Cancelled, None),
-                };
-                Record::ItemFinished { task: task_id, item, outcome, error }
-            }
-            Event::HookFailed { task_id, hook, error } => {
-                Record::HookFailed { task: task_id, hook: hook.into(), error }
-            }
-            Event::RoundFinished { task_id } => Record::RoundFinished { task: task_id },
-            Event::Missed { nominal, items } => Record::Missed { fire: ms(nominal), items },
-            Event::Skipped { nominal, items, why } => {
-                Record::Skipped { fire: nominal.map(ms), items, why: why.into() }
-            }
-            Event::Crashed { items } => Record::Crashed { items },
-            Event::TookOver { item } => Record::TookOver { item },
-            Event::TriggerHandedOn { from, items } => Record::TriggerHandedOn { from, items },
-            Event::Stopped { reason } => {
-                let said = reason.to_string();
-                let reason = match reason {
-                    StopReason::Left => Reason::Left,
-                    StopReason::ShutDown => Reason::ShutDown,
-                    StopReason::Removed => Reason::Removed,
-                    StopReason::Conflict { .. } => Reason::Conflict,
-                    StopReason::BadConfig(_) => Reason::BadConfig,
-                    StopReason::Denied(_) => Reason::Denied,
-                    StopReason::Broken(_) => Reason::Broken,
-                };
-                Record::Stopped { reason, said }
-            }
+    use super::*;
+
+    #[test]
+    fn what_the_library_records_comes_back_as_it_was_printed() {
+        let at = Some("2026-11-15T02:00:00Z".parse().unwrap());
+        let failed = Outcome::Failed("no\nrows".into());
+        let events = [
+            Event::Registered { id: "10.0.0.1@-@1.a.1".into() },
+            Event::ItemFinished { task_id: "t".into(), item: 2, outcome: failed, output: None },
+            Event::Skipped { nominal: at, items: [0, 2].into(), why: Skip::Overrun },
+        ];
+        for event in events {
+            let line = Line { at: 5, process: "w1".into(), what: What::Record { job: "j".into(), event } };
+            let text = line.to_string();
+            assert!(!text.contains('\n'), "{text}");
+            assert_eq!(text.parse::<Line>().unwrap(), line, "{text}");
         }
+        let of_java = r#"{"at":5,"process":"j1","kind":"record","job":"j","event":"stopped","reason":"broken","error":"no"}"#;
+        let line: Line = of_java.parse().unwrap();
+        let reason = elasticjob::StopReason::Broken("no".into());
+        assert_eq!(line.what, What::Record { job: "j".into(), event: Event::Stopped { reason } });
     }
 }

@@ -5,7 +5,8 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use elasticjob_fleet::line::{Record, Start, Why};
+use elasticjob::Event;
+use elasticjob_fleet::line::{Start, Why};
 use elasticjob_fleet::store::Store;
 use elasticjob_fleet::{Line, Log, Process, Program, What, check};
 use elasticjob_testkit::ZooKeeper;
@@ -81,7 +82,7 @@ async fn what_wakes_up_after_its_session_has_died_starts_nothing_and_its_writes_
     assert!(fleet.log.lines().iter().any(told), "it was told to stop: {}", fleet.text());
     let registered = |it: &Line| {
         it.process == "first"
-            && matches!(&it.what, What::Record { record: Record::Registered { instance }, .. } if *instance != lost.instance)
+            && matches!(&it.what, What::Record { event: Event::Registered { id }, .. } if *id != lost.instance)
     };
     fleet.until("a new session", |lines| lines.iter().any(registered)).await;
     let lines = fleet.log.lines();

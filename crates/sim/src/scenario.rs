@@ -268,13 +268,16 @@ impl Scenario {
         if self.jobs[job].period == 0 {
             return;
         }
-        if slow && kind < 12 {
-            self.quiet_down();
-            self.clock_leaps(job, &mut rng);
-        } else if kind < 2 && self.clocks.len() > 1 {
-            self.quiet_down();
-            self.heir_is_shut_down(job, &mut rng);
-        }
+        let trap: fn(&mut Scenario, usize, &mut Rng) = match kind {
+            0..12 if slow => Scenario::clock_leaps,
+            _ if slow || self.clocks.len() == 1 => return,
+            0..2 => Scenario::heir_is_shut_down,
+            2 => Scenario::job_ends_with_its_turn,
+            3 => Scenario::items_come_and_go,
+            _ => return,
+        };
+        self.quiet_down();
+        trap(self, job, &mut rng);
     }
 
     /// Nothing but the first starts happens.
@@ -318,6 +321,43 @@ impl Scenario {
         self.add(deeds);
     }
 
+    /// A job whose instances take turns is removed just when the first of them has had its turn.
+    fn job_ends_with_its_turn(&mut self, job: usize, rng: &mut Rng) {
+        let setup = &mut self.jobs[job];
+        (setup.spec.sharding_total_count, setup.spec.monitor_execution) = (1, false);
+        setup.spec.job_sharding_strategy_type = Some("SINGLE_SHARDING_BALANCE".to_owned());
+        (setup.long_percent, setup.endless_percent) = (0, 0);
+        self.latency = (2, 150);
+        let mut deeds = Vec::new();
+        let mut at = 12_000;
+        for _ in 0..4 {
+            at = next_fire(self, job, at) + rng.range(20..=1_100);
+            deeds.push((at, Deed::Operate(job, Operation::Remove(1))));
+            for host in 0..self.clocks.len() {
+                let again = at + rng.range(3_000..=5_000);
+                deeds.push((again, Deed::Crash(host)));
+                deeds.push((again + rng.range(100..=500), Deed::Start(host)));
+            }
+            at += 8_000;
+        }
+        self.add(deeds);
+    }
+
+    /// Items go and come back faster than mirrors follow, and are asked for meanwhile.
+    fn items_come_and_go(&mut self, job: usize, rng: &mut Rng) {
+        self.jobs[job].spec.monitor_execution = true;
+        (self.focuses, self.latency) = (true, (2, 150));
+        let mut deeds = Vec::new();
+        let mut at = 12_000;
+        for turn in 0..rng.range(6..=14) {
+            at += rng.range(30..=900);
+            let count = if turn % 2 == 0 { 1 } else { rng.range(5..=8) } as u32;
+            deeds.push((at, Deed::Operate(job, Operation::Count(count))));
+            deeds.push((at + rng.range(0..=400), Deed::Operate(job, Operation::Trigger)));
+        }
+        self.add(deeds);
+    }
+
     fn add(&mut self, deeds: Vec<(Ms, Deed)>) {
         let in_time = |it: &(Ms, Deed)| it.0 + 1_000 < self.healed_at;
         self.plan.extend(deeds.into_iter().filter(in_time));
@@ -343,6 +383,10 @@ impl Scenario {
             } else if kind < 20 {
                 self.catch_up(job);
             }
+        }
+        if with_hooks {
+            // Whoever waits for a hook in vain, after a new assignment perhaps twice, gives up after half a minute.
+            self.ends_at += 60_000;
         }
         if with_hooks && rng.chance(20) {
             self.quiet_down();

@@ -207,7 +207,7 @@ impl ErrorHandler for Hook {
         let host = url.host_str().unwrap_or_default().to_owned();
         let client = self.http.client(&settings.client, url.scheme() == "https").await?;
         let body = (self.body)(&report, props).to_string();
-        let mut request = client.post(url).header(CONTENT_TYPE, "application/json; charset=utf-8").body(body);
+        let mut request = client.post(url).header(CONTENT_TYPE, "application/json").body(body);
         if let Some(text) = settings.authorization {
             let value = reveal(AUTHORIZATION_PROP, text).await?;
             let mut value = HeaderValue::from_str(&value).map_err(|_| {

@@ -95,7 +95,7 @@ async fn tell(mut records: Records, reporter: Reporter) {
         match record {
             Recorded::Record(record) => {
                 let at = u64::try_from(record.at.as_millisecond()).unwrap_or_default();
-                let what = What::Record { job: record.job.to_string(), record: record.event.into() };
+                let what = What::Record { job: record.job.to_string(), event: record.event };
                 reporter.said_at(at, what);
             }
             Recorded::Missed(count) => eprintln!("error: {count} records were missed"),

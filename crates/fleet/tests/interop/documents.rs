@@ -1,8 +1,8 @@
 //! What is stored: whose configuration counts, whose class, and who may read it.
 
 use elasticjob::ops::Ops;
+use elasticjob::{Event, StopReason};
 use elasticjob_fleet::job::FleetJob;
-use elasticjob_fleet::line::{Reason, Record};
 use elasticjob_fleet::{Line, What};
 
 use crate::java;
@@ -41,7 +41,7 @@ async fn a_document_is_taken_over_or_replaced_by_either_side() {
 #[ignore = "needs a JDK and Maven: cargo xtask interop"]
 async fn a_job_of_another_class_is_refused_by_both() {
     let world = World::new("classes").await;
-    let conflict = |it: &Record| matches!(it, Record::Stopped { reason: Reason::Conflict, .. });
+    let conflict = |it: &Event| matches!(it, Event::Stopped { reason: StopReason::Conflict { .. } });
     let of_class = |name: &str, class: &str| FleetJob { class: class.to_owned(), ..job(name, 2) };
 
     let _j1 = world.java_ready("j1", 1, &[&job("java-first", 2)]).await;
@@ -116,6 +116,6 @@ async fn the_name_that_java_has_for_the_pool_is_read_and_kept() {
     let r2 = world.rust("r2", &[&ours]);
     world.ready(&r2).await;
     let _j2 = world.java_ready("j2", 2, &[&job("ours", 2)]).await;
-    let refused = |it: &Record| matches!(it, Record::Stopped { reason: Reason::Broken, said } if said.contains("jobExecutorThreadPoolSizeProviderType"));
+    let refused = |it: &Event| matches!(it, Event::Stopped { reason: StopReason::Broken(said) } if said.contains("jobExecutorThreadPoolSizeProviderType"));
     world.records("j2", "ours", 0, refused).await;
 }

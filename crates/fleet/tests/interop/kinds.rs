@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use elasticjob::{DataflowJob, Job, JobError, RunningWorker, Shard, Worker};
 use elasticjob_testkit::Web;
+use elasticjob_testkit::web::Request;
 
 use crate::notes::{Notes, note};
 use crate::world::{Member, World};
@@ -14,12 +15,12 @@ use crate::world::{Member, World};
 const ODD: &str = "a b<c>&d'e\"f\\g\u{2028}中";
 const ITEMS: &str = "0=Beijing,1=x y";
 
-fn words(pairs: &[(&str, &str)]) -> Vec<String> {
+pub(crate) fn words(pairs: &[(&str, &str)]) -> Vec<String> {
     pairs.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]).collect()
 }
 
 /// Asks for a run once this is the only member.
-async fn ask(world: &World, job: &str) {
+pub(crate) async fn ask(world: &World, job: &str) {
     world.tree(job, "it is alone", |it| it.instances.len() == 1).await;
     world.ops().await.trigger(job, None).await.unwrap();
 }
@@ -139,6 +140,60 @@ async fn a_service_gets_the_same_requests_from_both() {
             "{by_java:?}"
         );
     }
+}
+
+/// A context without what differs between the two halves of one round: the name of the run, and the number.
+fn of_either(context: &str, item: u32) -> String {
+    let (from, to) = (context.find("\"taskId\"").unwrap(), context.find("\"shardingTotalCount\"").unwrap());
+    let number = format!("\"shardingItem\":{item}");
+    assert!(context.contains(&number), "{context}");
+    format!("{}{}", &context[..from], &context[to..]).replace(&number, "\"shardingItem\":_")
+}
+
+/// Of two contexts one is Java's, and they say the same.
+fn are_alike(mut contexts: [String; 2]) {
+    contexts.sort_by_key(|it| it.contains("\"shardingItem\":1"));
+    let by_java = contexts.iter().filter(|it| it.contains("@-@READY@-@10.0.0.1@-@")).count();
+    assert_eq!(by_java, 1, "{contexts:#?}");
+    let [first, second] = [0, 1].map(|item| of_either(&contexts[item as usize], item));
+    assert_eq!(first, second);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a JDK and Maven: cargo xtask interop"]
+async fn the_halves_of_a_round_that_both_share_are_alike() {
+    let world = World::new("halves").await;
+    let (mut said, web) = (Notes::new(&world, "said"), Arc::new(Web::start()));
+    let script = world.home.path().join("script.sh");
+    // The context, in one piece.
+    std::fs::write(&script, "for it; do :; done\nprintf '%s\\n' \"$it\" > \"$1\"\n").unwrap();
+    let line = format!("sh {} {}", script.display(), said.path.display());
+    let shared = |job, kind| {
+        let of_both = [("job", job), ("kind", kind), ("count", "2"), ("parameter", "a&b")];
+        of_both.into_iter().chain([("item-parameters", "0=x y,1=x y")])
+    };
+    let scripts = shared("report", "script").chain([("prop.script.command.line", &*line)]);
+    let (url, method) = (web.url(), ("prop.http.method", "POST"));
+    let calls = shared("call", "http").chain([("prop.http.uri", &*url), method, ("prop.http.data", "a=1")]);
+    let of_java: Vec<_> = scripts.chain(calls).collect();
+    let member = java(&world, "j1", None, &of_java).await;
+    // The stored documents count.
+    let [report, call] = [Job::script("report", "false"), Job::http("call", "http://127.0.0.1:1/")];
+    let worker = Worker::new(world.url()).job(report).job(call).start().await.unwrap();
+    for job in ["report", "call"] {
+        world.tree(job, "both are there", |it| it.instances.len() == 2).await;
+        world.ops().await.trigger(job, None).await.unwrap();
+    }
+    let contexts = said.take(2, &world).await;
+    are_alike(contexts.try_into().unwrap());
+    let take = move || [web.request(), web.request()];
+    let requests = tokio::task::spawn_blocking(take).await.unwrap();
+    let seen =
+        |it: &Request| (it.line.clone(), it.body.clone(), it.header("content-type").map(str::to_owned));
+    assert_eq!(seen(&requests[0]), seen(&requests[1]));
+    are_alike(requests.map(|it| it.header("shardingcontext").unwrap().to_owned()));
+    worker.shutdown().await;
+    member.leave().await;
 }
 
 /// The twin of `Jobs.Dataflow` in Java.

@@ -6,6 +6,7 @@
 mod command;
 mod documents;
 mod failures;
+mod handlers;
 mod hooks;
 mod java;
 mod kinds;

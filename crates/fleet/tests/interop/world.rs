@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
+use elasticjob::Event;
 use elasticjob::ops::{JobDetail, News, Ops};
 use elasticjob_fleet::job::FleetJob;
-use elasticjob_fleet::line::{Record, Start, Why, now};
+use elasticjob_fleet::line::{Start, Why, now};
 use elasticjob_fleet::{Line, Log, Process, Program, What, check};
 use elasticjob_testkit::ZooKeeper;
 use tempfile::TempDir;
@@ -218,10 +219,10 @@ impl World {
     }
 
     /// Waits until a process records this of a job, at `from` or later.
-    pub(crate) async fn records(&self, name: &str, job: &str, from: u64, is_it: impl Fn(&Record) -> bool) {
+    pub(crate) async fn records(&self, name: &str, job: &str, from: u64, is_it: impl Fn(&Event) -> bool) {
         let is_it = |line: &Line| {
-            let Line { at, process, what: What::Record { job: of, record } } = line else { return false };
-            process == name && of == job && *at >= from && is_it(record)
+            let Line { at, process, what: What::Record { job: of, event } } = line else { return false };
+            process == name && of == job && *at >= from && is_it(event)
         };
         self.until(&format!("{job}: {name} records something"), |lines| lines.iter().any(is_it)).await;
     }

@@ -8,7 +8,7 @@ use elasticjob_core::event::{Event, Source};
 use elasticjob_core::spec::JobSpec;
 
 use super::Violation;
-use super::case::Case;
+use super::case::{Case, takes_turns};
 use crate::history::{Fact, Instance, ProcessId, UserRun};
 use crate::scenario::Ms;
 
@@ -83,7 +83,8 @@ fn steady(case: &Case<'_>, job: usize, process: ProcessId, sent: &[Ms], found: &
         let rounds = rounds(case, job, process, *stretch);
         let cost: usize = rounds.values().map(|source| cost(spec, *source)).sum();
         // The last ones may be for a round that has yet to begin.
-        let done = within(sent, (stretch.0, stretch.1.saturating_sub(2_000)));
+        let begins = 2_000 + case.history.scenario.jobs[job].longest_calls();
+        let done = within(sent, (stretch.0, stretch.1.saturating_sub(begins)));
         // Those who ask for the registry's time for the first time get into each other's way.
         let asking = if spec.max_time_diff_seconds >= 0 { 2 } else { 0 };
         let clearing = usize::from(clears_old_marks(case, job, process, *stretch));
@@ -126,7 +127,8 @@ fn remarks(case: &Case<'_>, job: usize, process: ProcessId, stretch: (Ms, Ms)) -
 }
 
 /// What hooks cost that are called once: standing in lines, and leaving them. Who lets the others go is refused, and
-/// tries again, when one of them registers at that moment.
+/// tries again, when one of them registers at that moment. At either end of the stretch there may be one more, for a round
+/// whose items have long ended here, or have not started yet.
 fn calls(case: &Case<'_>, job: usize, process: ProcessId, rounds: usize, stretch: (Ms, Ms)) -> usize {
     if case.history.scenario.jobs[job].hooks.once.is_none() {
         return 0;
@@ -138,7 +140,7 @@ fn calls(case: &Case<'_>, job: usize, process: ProcessId, rounds: usize, stretch
         _ => false,
     };
     let refused = case.history.facts.iter().filter(refused).count();
-    CALLS * rounds + refused.min(rounds * case.able(job, stretch.0).len())
+    CALLS * (rounds + 2) + refused.min(rounds * case.able(job, stretch.0).len())
 }
 
 /// The first round without monitoring finds marks on its items, which were left before the stretch: of requests to the
@@ -165,9 +167,7 @@ fn cost(spec: &JobSpec, source: Source) -> usize {
     }
     let asks_the_time = spec.max_time_diff_seconds >= 0;
     let clears_mark = source != Source::Schedule;
-    let turns = spec.sharding_total_count == 1
-        && spec.job_sharding_strategy_type.as_deref() == Some("SINGLE_SHARDING_BALANCE");
-    usize::from(asks_the_time || clears_mark) + usize::from(turns)
+    usize::from(asks_the_time || clears_mark) + usize::from(takes_turns(spec))
 }
 
 fn within(times: &[Ms], stretch: (Ms, Ms)) -> usize {

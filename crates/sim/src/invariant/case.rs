@@ -111,6 +111,11 @@ impl<'a> Case<'a> {
         !self.disturbed.iter().any(|it| it.0 <= until && from <= it.1)
     }
 
+    /// Something was wrong for a while in this stretch: news may have been late.
+    pub(super) fn has_faults(&self, from: Ms, until: Ms) -> bool {
+        self.disturbed.iter().any(|it| it.0 < it.1 && it.0 <= until && from <= it.1)
+    }
+
     /// When a session ended, by the registry's time.
     pub(super) fn session_end(&self, instance: Instance) -> Option<(Ms, SessionEnd)> {
         self.sessions.get(&instance).copied()
@@ -265,7 +270,9 @@ impl<'a> Case<'a> {
     /// When the last claim before the start of a run was sent.
     pub(super) fn claimed_at(&self, run: &UserRun) -> Ms {
         let is_claim = |it: &&(Ms, Fact)| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job);
-        let claim = self.history.facts.iter().rev().filter(|it| it.0 <= run.started).find(is_claim);
+        let facts = &self.history.facts; // In the order of time.
+        let before = &facts[..facts.partition_point(|it| it.0 <= run.started)];
+        let claim = before.iter().rev().find(is_claim);
         claim.map_or(run.started, |it| it.0)
     }
 
@@ -330,6 +337,12 @@ impl<'a> JobCase<'a> {
     pub(super) fn outcome(&self, item: u32, fire: Timestamp, after: Ms) -> Option<Settled<'a>> {
         self.settled.get(&item)?.iter().find(|it| it.nominal >= fire && it.at >= after).copied()
     }
+}
+
+/// Instances take turns, one for each fire.
+pub(super) fn takes_turns(spec: &JobSpec) -> bool {
+    spec.sharding_total_count == 1
+        && spec.job_sharding_strategy_type.as_deref() == Some("SINGLE_SHARDING_BALANCE")
 }
 
 fn is_daily_work(fact: &Fact) -> bool {

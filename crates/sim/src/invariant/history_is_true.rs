@@ -73,11 +73,13 @@ fn finished(case: &Case<'_>, number: usize, job: &JobCase<'_>, say: &mut impl Fn
         }
     }
     for run in runs.values().filter(|it| it.ended.is_some()) {
-        let over = case.turns.iter().any(|it| {
-            matches!(it.1, Fact::Stopped(i, j, _) if j == number && i.process == run.instance.process)
-                || matches!(it.1, Fact::Died(process) if process == run.instance.process)
-        });
-        if !told.contains(&(run.task_id.as_str(), run.item)) && !over {
+        let over = || {
+            case.turns.iter().any(|it| {
+                matches!(it.1, Fact::Stopped(i, j, _) if j == number && i.process == run.instance.process)
+                    || matches!(it.1, Fact::Died(process) if process == run.instance.process)
+            })
+        };
+        if !told.contains(&(run.task_id.as_str(), run.item)) && !over() {
             say(run.started, format!("the end of run {} is not on record", run.id));
         }
     }

@@ -129,9 +129,13 @@ fn was_ended(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
         return Some(format!("job {}: item {} runs though the job was removed", run.job, run.item));
     }
     // One whose session ended at the same time cannot know: its node would be gone in any case.
+    let heard = |at: Ms| match case.has_faults(at, run.started) {
+        true => at + news,
+        false => at + 1_000 + 12 * case.history.scenario.latency.1,
+    };
     let shut_down = case.turns.iter().any(|it| {
         matches!(it.1, Fact::ShutDown(j, instance) if j == run.job && instance == run.instance)
-            && it.0 + news <= run.started
+            && heard(it.0) <= run.started
     });
     shut_down.then(|| format!("job {}: item {} runs though it was shut down there", run.job, run.item))
 }

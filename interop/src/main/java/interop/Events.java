@@ -56,7 +56,11 @@ final class Events {
         line.addProperty("job", job);
         line.addProperty("event", "stopped");
         line.addProperty("reason", conflict ? "conflict" : "broken");
-        line.addProperty("said", error.toString());
+        line.addProperty("error", error.toString());
+        if (conflict) {
+            line.addProperty("theirs", error.getMessage());
+            line.addProperty("ours", "");
+        }
         print(line);
     }
 

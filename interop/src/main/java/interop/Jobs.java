@@ -42,6 +42,15 @@ final class Jobs {
         }
     }
 
+    /** Throws. */
+    static final class Failing implements SimpleJob {
+
+        @Override
+        public void execute(ShardingContext context) {
+            throw new IllegalStateException("the database is away");
+        }
+    }
+
     /**
      * Finds five elements for each item, {@code item*10} and so on, at most two at a time, and then none. It begins
      * anew with every start of the process.

@@ -56,6 +56,7 @@ public final class Worker {
                 .shardingItemParameters(job.get("item-parameters", ""))
                 .jobParameter(job.get("parameter", ""))
                 .jobShardingStrategyType(job.get("strategy", null))
+                .jobErrorHandlerType(job.get("error-handler", null))
                 .timeZone(job.get("time-zone", null));
         String pool = job.get("pool", null);
         if (pool != null) {
@@ -68,9 +69,10 @@ public final class Worker {
         Object code = switch (kind) {
             case "simple" -> new Jobs.Simple(events, work);
             case "dataflow" -> new Jobs.Dataflow(events);
+            case "failing" -> new Jobs.Failing();
             case "script", "http" -> kind.toUpperCase(Locale.ROOT);
             default -> throw new IllegalArgumentException(
-                    "--kind is simple, dataflow, script or http, not `" + kind + "`");
+                    "--kind is simple, dataflow, failing, script or http, not `" + kind + "`");
         };
         Release.start(center, code, builder.build());
     }
