@@ -28,7 +28,6 @@ const BEGIN: &str = "<!-- measured: cargo xtask bench --write replaces this -->\
 const END: &str = "<!-- measured: end -->\n";
 /// How long 100,000 idle jobs may take to be registered.
 const IDLE_START: Duration = Duration::from_secs(600);
-const WIRE_ROUNDS: i64 = 2;
 const DATAFLOW_ITEMS: [usize; 2] = [1, 8];
 
 /// Measures ElasticJob for Java and for Rust side by side.
@@ -91,6 +90,8 @@ struct Plan {
     reshard: Vec<(usize, usize)>,
     /// Instances whose requests are counted: of Java, and of Rust.
     wire: [Vec<usize>; 2],
+    /// In so many rounds.
+    wire_rounds: i64,
 }
 
 impl Plan {
@@ -108,7 +109,7 @@ impl Plan {
     }
 
     fn of(options: &Options) -> Plan {
-        let seconds = if options.quick { 12 } else { 30 };
+        let seconds = if options.quick { 8 } else { 30 };
         let patience = Duration::from_secs(if options.quick { 60 } else { 600 });
         let load = |jobs, items| Load { jobs, items, seconds, patience, restart: false };
         let with_restart = |jobs| Load { restart: true, ..load(jobs, 1) };
@@ -125,6 +126,7 @@ impl Plan {
                 idle: [vec![5], vec![50]],
                 reshard: vec![(20, 3)],
                 wire: [vec![], vec![2]],
+                wire_rounds: 1,
             };
         }
         if options.quick {
@@ -133,12 +135,13 @@ impl Plan {
                 both: vec![with_restart(100)],
                 both_once: vec![load(100, 10)],
                 rust: vec![load(500, 1), with_restart(1000), load(5000, 1)],
-                deaths: 2,
+                deaths: 1,
                 leaves: 1,
-                rows: 4,
+                rows: 3,
                 idle: [vec![], vec![1000, 10_000]],
                 reshard: vec![(100, 2), (1000, 10), (10_000, 50)],
                 wire: [vec![1], vec![1, 5]],
+                wire_rounds: 1,
             };
         }
         Plan {
@@ -152,6 +155,7 @@ impl Plan {
             idle: [vec![100], vec![100, 1000, 10_000, 100_000]],
             reshard: [100, 1000, 10_000].iter().flat_map(|it| [2, 10, 50].map(|of| (*it, of))).collect(),
             wire: [vec![1, 5], vec![1, 5, 20]],
+            wire_rounds: 2,
         }
     }
 }
@@ -225,13 +229,16 @@ fn sides(loads: &[Load]) -> impl Iterator<Item = (Load, Side)> {
 
 /// What is measured once.
 async fn once(stage: &Stage, plan: &Plan, wanted: impl Fn(Kind) -> bool, results: &mut Results) {
-    for (side, sizes) in Side::BOTH.into_iter().zip(&plan.wire).filter(|_| wanted(Kind::Wire)) {
-        for instances in sizes {
-            let measured = wire::measure(stage, side, *instances, WIRE_ROUNDS).await;
-            results.note(&format!("requests, {}", side.name()), measured, |it, costs| {
-                it.wire.entry(side).or_default().extend(costs);
-            });
-        }
+    // Together: nothing is timed, and what a fleet sends does not depend on how quickly it is answered.
+    let fleets = Side::BOTH.into_iter().zip(&plan.wire).filter(|_| wanted(Kind::Wire));
+    let fleets = fleets.flat_map(|(side, sizes)| sizes.iter().map(move |it| (side, *it)));
+    let counts = fleets.map(|(side, instances)| async move {
+        (side, wire::measure(stage, side, instances, plan.wire_rounds).await)
+    });
+    for (side, measured) in futures_util::future::join_all(counts).await {
+        results.note(&format!("requests, {}", side.name()), measured, |it, costs| {
+            it.wire.entry(side).or_default().extend(costs);
+        });
     }
     for (items, instances) in plan.reshard.iter().filter(|_| wanted(Kind::Reshard)) {
         let measured = reshard::measure(stage, Side::Rust, *items, *instances).await;
