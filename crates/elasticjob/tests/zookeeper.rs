@@ -68,6 +68,24 @@ async fn all_make(session: &dyn Session, node: impl Fn(usize) -> String) -> Vec<
 }
 
 #[tokio::test]
+async fn what_a_job_asks_for_is_done_in_order_also_when_it_went_with_others_and_was_refused() {
+    let session = registry::open(&SERVER.url("in-order", QUICK)).unwrap().connect().await.unwrap();
+    let make = |path: &str| Op::Create { path: path.into(), data: String::new(), kind: Kind::Persistent };
+    for job in ["/one", "/two"] {
+        session.commit(job, vec![make("/there")]).await.unwrap();
+    }
+    // The second is refused, so the first goes again, alone; the third must not overtake it.
+    let first = session.commit("/one", vec![make("/node")]);
+    let refused = session.commit("/two", vec![make("/there")]);
+    let delete = session.commit("/one", vec![Op::Delete { path: "/node".into() }]);
+    let (made, refused, deleted) = tokio::join!(first, refused, delete);
+    assert!(matches!(refused, Err(CommitError::Conflict { .. })), "{refused:?}");
+    assert_eq!((made.is_ok(), deleted.is_ok()), (true, true), "{made:?} {deleted:?}");
+    assert!(session.read("/one").await.unwrap().iter().all(|it| it.path != "/node"));
+    session.close().await;
+}
+
+#[tokio::test]
 async fn transactions_of_many_jobs_go_together_and_one_that_is_refused_holds_no_other_back() {
     let proxy = Proxy::start(SERVER.port()).await;
     let session = registry::open(&proxy.url("together", QUICK)).unwrap().connect().await.unwrap();

@@ -3,7 +3,7 @@
 //! Everything the server says comes down one connection, in the order in which it happened; the machine keeps
 //! that order all the way to watchers and to those who wait for an answer.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,6 +121,10 @@ pub(super) struct Machine {
     own_lines: HashMap<String, u32>,
     /// Transactions that go with the next flush.
     batch: Batch,
+    /// Jobs of which a transaction is under way together with others. Should those be refused it goes again, alone: what
+    /// else the job wants waits until then, so that everything of a job is done in the order in which it was asked for.
+    together: HashSet<String>,
+    held_back: VecDeque<Box<Committing>>,
     settling: VecDeque<Settling>,
     /// Mirrors that something happened to since the last flush.
     touched: BTreeSet<WatchId>,
@@ -153,6 +157,8 @@ impl Machine {
             own: HashMap::new(),
             own_lines: HashMap::new(),
             batch: Batch::default(),
+            together: HashSet::new(),
+            held_back: VecDeque::new(),
             settling: VecDeque::new(),
             touched: BTreeSet::new(),
             behind: BTreeSet::new(),
@@ -230,14 +236,16 @@ impl Machine {
         for pending in self.pending.drain(..) {
             fail(pending.what, &commit, &read);
         }
-        for part in self.batch.take() {
-            let _ = part.committing.reply.send(Err(commit()));
+        self.together.clear();
+        let parts = self.batch.take().into_iter().map(|it| it.committing);
+        for committing in parts.chain(self.held_back.drain(..)) {
+            let _ = committing.reply.send(Err(commit()));
         }
     }
 
     /// How many requests are not answered.
     pub(super) fn load(&self) -> usize {
-        self.pending.len() + self.batch.len()
+        self.pending.len() + self.batch.len() + self.held_back.len()
     }
 
     /// What was to be sent before goes before.
@@ -255,6 +263,8 @@ impl Machine {
         }
         if !parts.is_empty() {
             let packet = wire::together(parts.iter().map(|it| &it.packet));
+            self.together
+                .extend(parts.iter().filter_map(|it| it.committing.transaction.job()).map(str::to_owned));
             let parts = parts.into_iter().map(|it| (it.committing, it.attempt)).collect();
             self.send_at_once(packet, Waiting::Commits(parts), now);
         }
@@ -367,13 +377,7 @@ impl Machine {
         match command {
             Command::Commit { root, ops, reply } => {
                 let transaction = Transaction::new(&self.namespace, &root, ops);
-                let committing = Committing { transaction, reply, looking: Vec::new() };
-                if let Some(part) = self.draft(Box::new(committing)) {
-                    if !self.batch.takes(&part) {
-                        self.send_batch(now);
-                    }
-                    self.batch.add(part);
-                }
+                self.commit(Box::new(Committing { transaction, reply, looking: Vec::new() }), now);
             }
             Command::Read { root, reply } => {
                 let root = format!("{}{root}", self.namespace);
@@ -390,6 +394,21 @@ impl Machine {
                 self.send(wire::multi_read(&ask), Waiting::Children(reply), now);
             }
         }
+    }
+
+    fn commit(&mut self, committing: Box<Committing>, now: Instant) {
+        if committing.transaction.job().is_some_and(|it| self.together.contains(it)) {
+            return self.held_back.push_back(committing);
+        }
+        let Some(part) = self.draft(committing) else { return };
+        if !self.batch.takes(&part) {
+            self.send_batch(now);
+            if part.committing.transaction.job().is_some_and(|it| self.together.contains(it)) {
+                self.count_own(&part.attempt, -1);
+                return self.held_back.push_back(part.committing);
+            }
+        }
+        self.batch.add(part);
     }
 
     /// Sends a transaction that was to be tried again.
@@ -599,18 +618,39 @@ impl Machine {
         &mut self,
         parts: Vec<(Box<Committing>, Attempt)>,
         head: wire::Head,
-        mut results: &[wire::Done],
+        results: &[wire::Done],
         now: Instant,
     ) -> Result<(), Trouble> {
+        for (committing, _) in &parts {
+            committing.transaction.job().map(|it| self.together.remove(it));
+        }
+        let refused = results.iter().any(|it| matches!(it, wire::Done::Failed(_)));
         let steps: usize = parts.iter().map(|(_, attempt)| attempt.steps.len()).sum();
-        let failed = results.iter().any(|it| matches!(it, wire::Done::Failed(_)));
-        if head.error != code::OK || failed || results.len() != steps {
+        if refused || !matches!(head.error, code::OK | code::SESSION_EXPIRED) {
             for (committing, attempt) in parts {
                 let packet = wire::multi(&attempt.steps, self.acl);
                 self.send(packet, Waiting::Commit(committing, attempt), now);
             }
-            return Ok(());
+        } else if head.error == code::OK && results.len() == steps {
+            self.done_together(parts, head, results);
+        } else {
+            // The session is over, or nobody knows what became of them: each hears of that.
+            for (committing, attempt) in parts {
+                self.answered(committing, &attempt, head, &[], now)?;
+            }
         }
+        for committing in std::mem::take(&mut self.held_back) {
+            self.commit(committing, now);
+        }
+        Ok(())
+    }
+
+    fn done_together(
+        &mut self,
+        parts: Vec<(Box<Committing>, Attempt)>,
+        head: wire::Head,
+        mut results: &[wire::Done],
+    ) {
         let context = Context { zxid: head.zxid, session: self.session, error: head.error };
         let mut replies = Vec::new();
         for (mut committing, attempt) in parts {
@@ -626,7 +666,6 @@ impl Machine {
         let marks = self.marks();
         let settling = |reply| Settling { result: Ok(()), reply, marks: marks.clone() };
         self.settling.extend(replies.into_iter().map(settling));
-        Ok(())
     }
 
     fn answered(
