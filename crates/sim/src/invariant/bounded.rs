@@ -66,7 +66,8 @@ fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
             Event::Abdicated => at.saturating_sub(1_000) <= it.0 && it.0 <= until && it.1 == *instance,
             _ => false,
         };
-        let undisturbed = case.is_undisturbed(*at, until);
+        // Where the last of all was shut down just before, there is nobody left to make it.
+        let undisturbed = case.is_undisturbed(*at, until) && case.anybody_may_work(*job, *at);
         if undisturbed
             && until <= case.history.scenario.ends_at
             && !case.jobs[*job].events.iter().any(|it| made(&it))
