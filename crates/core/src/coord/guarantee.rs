@@ -395,7 +395,7 @@ impl Coordinator {
             Some(barrier) if barrier.call != Call::Open && !on(Mutant::RenameCall) => barrier.fire = fire,
             Some(barrier) => {
                 // What ends with a later round is told of by the name of that one.
-                if barrier.fire <= own || on(Mutant::NameAfterLast) {
+                if barrier.fire <= own || on(Mutant::NameAfterLast) || on(Mutant::RenameCall) {
                     barrier.order = order;
                 }
                 (barrier.fire, barrier.give_up_at) = (fire, give_up_at);
