@@ -18,7 +18,7 @@ const FAULTS: usize = 13;
 const OPERATIONS: usize = 22;
 
 /// How long a leader waits for running items before it moves the others.
-const PATIENCE: Ms = 10_000;
+pub(crate) const PATIENCE: Ms = 10_000;
 
 /// The longest that a hook takes.
 const CALL_MAX: Ms = 8_000;
@@ -177,8 +177,8 @@ pub enum Omen {
     TakenOver,
     /// A fire of it was missed, or a request to run it.
     Missed,
-    /// The leader begins to take items from their owners.
-    Moving,
+    /// The leader says that there will be another assignment.
+    Announced,
     /// Somebody calls the hook after a round, and it takes a while.
     Calls,
 }

@@ -8,7 +8,7 @@ use elasticjob_core::spec::JobSpec;
 
 use crate::rng::Rng;
 use crate::scenario::{
-    Ambush, Blow, Deed, JobSetup, Ms, Omen, Operation, Scenario, clock, next_fire, only_base,
+    Ambush, Blow, Deed, JobSetup, Ms, Omen, Operation, PATIENCE, Scenario, clock, next_fire, only_base,
 };
 
 impl Scenario {
@@ -88,15 +88,16 @@ impl Scenario {
         self.healed_at = 150_000;
     }
 
-    /// A leader waits for what runs, loses patience, and is told of another number of items while it moves the rest.
+    /// A leader waits for an item that must go, loses patience, and is told that others must go, too, as it begins to move
+    /// what is left.
     fn count_changes_after_a_wait(&mut self, rng: &mut Rng) {
-        self.stage(rng, 3, 1, 8, ("0/20 * * * * ?", 20_000));
-        self.jobs[0].long_percent = 50;
+        self.stage(rng, 3, 0, 8, ("0/20 * * * * ?", 20_000));
+        self.jobs[0].long_percent = 60;
         self.latency = (2, 150);
-        let joins = next_fire(self, 0, 9_000) + rng.range(1_000..=4_000);
-        self.plan.push((joins, Deed::Start(2)));
-        let count = rng.range(1..=5) as u32;
-        self.lie_in_wait(joins + 5_000, Omen::Moving, Blow::Count(count), rng.range(0..=100));
+        let fewer = next_fire(self, 0, 9_000) + rng.range(1_000..=4_000);
+        let (count, delay) = (rng.range(1..=4) as u32, PATIENCE + rng.range(0..=250));
+        self.lie_in_wait(fewer, Omen::Announced, Blow::Count(count), delay);
+        self.then(fewer, Operation::Count(7));
     }
 
     /// Who calls the hook after a round is shut down. Its process lives on.
@@ -123,7 +124,7 @@ impl Scenario {
     /// Who is asked to run while it waits for its first items loses its session, and waits on in another.
     fn waits_under_another_name(&mut self, rng: &mut Rng) {
         self.stage(rng, 4, 2, 8, ("0/20 * * * * ?", 20_000));
-        self.jobs[0].long_percent = 100;
+        self.jobs[0].long_percent = 50;
         let joins = next_fire(self, 0, 9_000) + rng.range(500..=2_000);
         self.plan.extend([(joins, Deed::Start(2)), (joins + 20, Deed::Start(3))]);
         let asked = joins + rng.range(400..=900);
