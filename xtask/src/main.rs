@@ -18,7 +18,7 @@ const USAGE: &str = "usage: cargo xtask <command>
   chaos     hurt real processes: --seconds N --seed S --workers N --mutant NAME | --judge LOG
   sim       simulate clusters: --seeds N --first S | --reproduce SEED | --mutants | --report FILE
   interop   fleets of Java and Rust processes; needs a JDK 17 and Maven, or apt-get to install them
-  bench     Java and Rust side by side, one ZooKeeper: --quick (ten minutes) --write (into docs/benchmarks.md)
+  bench     Java and Rust side by side: --quick --write (into docs/benchmarks.md) --only KIND | --soak SECONDS
   hello     run examples/hello.yaml";
 
 /// Seeds that every change is tried with.

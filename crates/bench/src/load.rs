@@ -8,6 +8,7 @@ use crate::samples::{Lateness, lateness, seconds};
 use crate::side::{Member, Setup, Side, Stage, Usage, now, sleep_until};
 
 const SECOND: i64 = 1_000_000;
+const NEVER: &str = "0 0 0 1 1 ? 2099";
 /// How long one job may take to fire for the first time.
 const START: Duration = Duration::from_secs(60);
 /// Between the first fire of the last job and the measured time.
@@ -35,6 +36,8 @@ pub(crate) struct Measured {
     pub(crate) lateness: Lateness,
     /// When the measured time was over; the processor time is of the measured time alone.
     pub(crate) usage: Usage,
+    /// Processor time of ZooKeeper in the measured time.
+    pub(crate) server_cpu_seconds: f64,
 }
 
 /// Seconds from the start of the process.
@@ -46,6 +49,14 @@ pub(crate) struct Start {
     pub(crate) fired: f64,
 }
 
+/// Jobs that do nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Idle {
+    pub(crate) jobs: usize,
+    pub(crate) registered: f64,
+    pub(crate) usage: Usage,
+}
+
 pub(crate) async fn measure(stage: &Stage, side: Side, load: Load) -> Result<Measured> {
     let setup = Setup::each_second(stage.namespace(), load.jobs, load.items);
     let items = load.jobs * load.items;
@@ -54,16 +65,17 @@ pub(crate) async fn measure(stage: &Stage, side: Side, load: Load) -> Result<Mea
     let to = from + load.seconds * SECOND;
     // Half a second off, because that is when it is idle.
     sleep_until(from - SECOND / 2).await;
-    let before = member.usage()?;
+    let (before, server_before) = (member.usage()?, stage.server_usage()?);
     sleep_until(to - SECOND / 2).await;
-    let mut usage = member.usage()?;
+    let (mut usage, server) = (member.usage()?, stage.server_usage()?);
     usage.cpu_seconds -= before.cpu_seconds;
+    let server_cpu_seconds = server.cpu_seconds - server_before.cpu_seconds;
     sleep_until(to + DRAIN).await;
     member.look()?;
     let lateness = lateness(&member.samples.runs, items, from, to)?;
     member.end().await?;
     let restart = if load.restart { Some(again(stage, side, &setup, load.patience).await?) } else { None };
-    Ok(Measured { start, restart, lateness, usage })
+    Ok(Measured { start, restart, lateness, usage, server_cpu_seconds })
 }
 
 async fn begin(stage: &Stage, side: Side, setup: &Setup, limit: Duration) -> Result<(Start, Member)> {
@@ -93,9 +105,22 @@ pub(crate) async fn baseline(stage: &Stage, side: Side) -> Result<Usage> {
     Ok(usage)
 }
 
-/// Rows a second of one streaming dataflow job whose fetch is instant.
-pub(crate) async fn rows(stage: &Stage, side: Side, lasting: i64) -> Result<f64> {
-    let setup = Setup { dataflow: true, ..Setup::each_second(stage.namespace(), 1, 1) };
+/// What so many jobs use that never fire, and how long they took to be registered.
+pub(crate) async fn idle(stage: &Stage, side: Side, jobs: usize, limit: Duration) -> Result<Idle> {
+    let setup = Setup { cron: NEVER, ..Setup::each_second(stage.namespace(), jobs, 1) };
+    let mut member = stage.start(side, &setup)?;
+    let ready = member.until(limit, "the registration of the last job", |it| it.ready).await?;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let usage = member.usage()?;
+    let registered = seconds(ready - member.began);
+    // Leaving would be 100,000 transactions that nobody measures.
+    member.kill()?;
+    Ok(Idle { jobs, registered, usage })
+}
+
+/// Rows a second of one streaming dataflow job with so many items, whose fetch is instant.
+pub(crate) async fn rows(stage: &Stage, side: Side, items: usize, lasting: i64) -> Result<f64> {
+    let setup = Setup { dataflow: true, ..Setup::each_second(stage.namespace(), 1, items) };
     let mut member = stage.start(side, &setup)?;
     let first = member.until(START, "the first rows", |it| it.rows.first().map(|it| it.1)).await?;
     // The compiler of the JVM has warmed up by then.

@@ -2,10 +2,15 @@
 //! `cargo xtask bench` builds and runs it.
 
 mod failover;
+mod goals;
+mod leave;
 mod load;
 mod report;
+mod reshard;
 mod samples;
 mod side;
+mod soak;
+mod wire;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +26,9 @@ use side::{Side, Stage};
 /// Between these lines docs/benchmarks.md holds what was measured last.
 const BEGIN: &str = "<!-- measured: cargo xtask bench --write replaces this -->\n";
 const END: &str = "<!-- measured: end -->\n";
+/// How long 100,000 idle jobs may take to be registered.
+const IDLE_START: Duration = Duration::from_secs(600);
+const DATAFLOW_ITEMS: [usize; 2] = [1, 8];
 
 /// Measures ElasticJob for Java and for Rust side by side.
 #[derive(Parser)]
@@ -34,6 +42,32 @@ struct Options {
     /// Put the tables into docs/benchmarks.md, too.
     #[arg(long)]
     write: bool,
+    /// Measure only these.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Kind>,
+    /// Instead of all this: let 1,000 jobs of Rust fire each second for so long, with a line for each minute
+    /// and a verdict.
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["quick", "smoke", "write", "only"])]
+    soak: Option<i64>,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// Lateness, start-up, and what jobs that fire use.
+    Load,
+    /// What jobs that never fire use.
+    Idle,
+    /// Death and its consequences.
+    Failover,
+    /// Clean leave.
+    Leave,
+    /// A new assignment of many items.
+    Reshard,
+    /// Dataflow.
+    Rows,
+    /// Requests and bytes.
+    Wire,
 }
 
 /// How much is measured.
@@ -47,8 +81,17 @@ struct Plan {
     rust: Vec<Load>,
     /// Of each side in every round.
     deaths: usize,
+    leaves: usize,
     /// How long rows are counted, in seconds.
     rows: i64,
+    /// Jobs that never fire: of Java, and of Rust.
+    idle: [Vec<usize>; 2],
+    /// Items and instances that Rust's are resharded with.
+    reshard: Vec<(usize, usize)>,
+    /// Instances whose requests are counted: of Java, and of Rust.
+    wire: [Vec<usize>; 2],
+    /// In so many rounds.
+    wire_rounds: i64,
 }
 
 impl Plan {
@@ -56,8 +99,8 @@ impl Plan {
         let seconds = self.both.first().map_or(0, |it| it.seconds);
         let name = |loads: &[Load]| loads.iter().map(|it| report::name(*it)).collect::<Vec<_>>().join(", ");
         format!(
-            "{} rounds of {}, failover and dataflow, each by Java and then by Rust; once {} by both, and {} by Rust. \
-             Lateness is that of all fires in {seconds} s.",
+            "{} rounds of {}, failover, leaving and dataflow, each by Java and then by Rust; once {} by \
+             both, and {} by Rust. Lateness is that of all fires in {seconds} s.",
             self.rounds,
             name(&self.both),
             name(&self.both_once),
@@ -66,14 +109,25 @@ impl Plan {
     }
 
     fn of(options: &Options) -> Plan {
-        let seconds = if options.quick { 12 } else { 30 };
+        let seconds = if options.quick { 8 } else { 30 };
         let patience = Duration::from_secs(if options.quick { 60 } else { 600 });
         let load = |jobs, items| Load { jobs, items, seconds, patience, restart: false };
         let with_restart = |jobs| Load { restart: true, ..load(jobs, 1) };
         if options.smoke {
             let tiny = Load { seconds: 3, ..load(3, 2) };
-            let both = vec![Load { seconds: 3, ..with_restart(5) }];
-            return Plan { rounds: 1, both, both_once: vec![tiny], rust: vec![], deaths: 1, rows: 2 };
+            return Plan {
+                rounds: 1,
+                both: vec![Load { seconds: 3, ..with_restart(5) }],
+                both_once: vec![tiny],
+                rust: vec![],
+                deaths: 1,
+                leaves: 1,
+                rows: 2,
+                idle: [vec![5], vec![50]],
+                reshard: vec![(20, 3)],
+                wire: [vec![], vec![2]],
+                wire_rounds: 1,
+            };
         }
         if options.quick {
             return Plan {
@@ -81,17 +135,27 @@ impl Plan {
                 both: vec![with_restart(100)],
                 both_once: vec![load(100, 10)],
                 rust: vec![load(500, 1), with_restart(1000), load(5000, 1)],
-                deaths: 2,
-                rows: 5,
+                deaths: 1,
+                leaves: 1,
+                rows: 3,
+                idle: [vec![], vec![1000, 10_000]],
+                reshard: vec![(100, 2), (1000, 10), (10_000, 50)],
+                wire: [vec![1], vec![1, 5]],
+                wire_rounds: 1,
             };
         }
         Plan {
             rounds: 3,
             both: vec![with_restart(100), load(100, 10)],
-            both_once: vec![load(500, 1)],
-            rust: vec![with_restart(1000), load(5000, 1)],
+            both_once: vec![load(500, 1), load(1000, 1)],
+            rust: vec![with_restart(1000), load(5000, 1), with_restart(10_000)],
             deaths: 10,
+            leaves: 3,
             rows: 20,
+            idle: [vec![100], vec![100, 1000, 10_000, 100_000]],
+            reshard: [100, 1000, 10_000].iter().flat_map(|it| [2, 10, 50].map(|of| (*it, of))).collect(),
+            wire: [vec![1, 5], vec![1, 5, 20]],
+            wire_rounds: 2,
         }
     }
 }
@@ -101,16 +165,21 @@ async fn main() -> Result<()> {
     let options = Options::parse();
     let began = Instant::now();
     let stage = tokio::task::spawn_blocking(Stage::open).await??;
+    if let Some(seconds) = options.soak {
+        println!("{}", about(&stage));
+        return soak::run(&stage, seconds).await;
+    }
     let plan = Plan::of(&options);
     let about = about(&stage);
     println!("{about}");
-    let measured = measure(&stage, &plan).await;
+    let measured = measure(&stage, &plan, &options.only).await;
     let results = measured.with_context(|| format!("workers said:\n{}", stage.errors()))?;
     let minutes = began.elapsed().as_secs_f64() / 60.0;
     let text = format!(
-        "{about}\n{} It took {minutes:.1} minutes; the load at its end was {}.\n{}",
+        "{about}\n{} It took {minutes:.1} minutes; the load at its end was {}.\n{}{}",
         plan.in_words(),
         load_average(),
+        goals::table(&results),
         results.tables()
     );
     println!("\n{text}");
@@ -120,47 +189,88 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn measure(stage: &Stage, plan: &Plan) -> Result<Results> {
+async fn measure(stage: &Stage, plan: &Plan, only: &[Kind]) -> Result<Results> {
+    let wanted = |kind: Kind| only.is_empty() || only.contains(&kind);
     let mut results = Results::default();
-    for side in Side::BOTH {
+    for side in Side::BOTH.into_iter().filter(|_| wanted(Kind::Load) || wanted(Kind::Idle)) {
         results.baselines.insert(side, load::baseline(stage, side).await?);
     }
     for round in 1..=plan.rounds {
         println!("round {round} of {}", plan.rounds);
-        for load in &plan.both {
-            for side in Side::BOTH {
-                one(stage, side, *load, &mut results).await;
+        for (load, side) in sides(&plan.both).filter(|_| wanted(Kind::Load)) {
+            one(stage, side, load, &mut results).await;
+        }
+        for side in Side::BOTH {
+            if wanted(Kind::Failover) {
+                deaths(stage, side, plan.deaths, &mut results).await;
+            }
+            if wanted(Kind::Leave) {
+                leaves(stage, side, plan.leaves, &mut results).await;
+            }
+            if wanted(Kind::Rows) {
+                rows(stage, side, plan.rows, &mut results).await;
             }
         }
-        for side in Side::BOTH {
-            death_and_rows(stage, side, plan, &mut results).await;
-        }
     }
-    for load in &plan.both_once {
-        for side in Side::BOTH {
-            one(stage, side, *load, &mut results).await;
-        }
+    for (load, side) in sides(&plan.both_once).filter(|_| wanted(Kind::Load)) {
+        one(stage, side, load, &mut results).await;
     }
-    for load in &plan.rust {
+    for load in plan.rust.iter().filter(|_| wanted(Kind::Load)) {
         one(stage, Side::Rust, *load, &mut results).await;
     }
+    once(stage, plan, wanted, &mut results).await;
     Ok(results)
 }
 
-async fn death_and_rows(stage: &Stage, side: Side, plan: &Plan, results: &mut Results) {
-    match failover::measure(stage, side, plan.deaths).await {
-        Ok(deaths) => {
-            println!("{}: {deaths:?}", side.name());
-            results.deaths.entry(side).or_default().extend(deaths);
-        }
-        Err(error) => results.failed.push(format!("failover, {}: {error:#}", side.name())),
+/// Each load by both sides, one after the other.
+fn sides(loads: &[Load]) -> impl Iterator<Item = (Load, Side)> {
+    loads.iter().flat_map(|load| Side::BOTH.map(|side| (*load, side)))
+}
+
+/// What is measured once.
+async fn once(stage: &Stage, plan: &Plan, wanted: impl Fn(Kind) -> bool, results: &mut Results) {
+    // Together: nothing is timed, and what a fleet sends does not depend on how quickly it is answered.
+    let fleets = Side::BOTH.into_iter().zip(&plan.wire).filter(|_| wanted(Kind::Wire));
+    let fleets = fleets.flat_map(|(side, sizes)| sizes.iter().map(move |it| (side, *it)));
+    let counts = fleets.map(|(side, instances)| async move {
+        (side, wire::measure(stage, side, instances, plan.wire_rounds).await)
+    });
+    for (side, measured) in futures_util::future::join_all(counts).await {
+        results.note(&format!("requests, {}", side.name()), measured, |it, costs| {
+            it.wire.entry(side).or_default().extend(costs);
+        });
     }
-    match load::rows(stage, side, plan.rows).await {
-        Ok(rows) => {
-            println!("{}: {rows:.0} rows/s", side.name());
-            results.rows.entry(side).or_default().push(rows);
+    for (items, instances) in plan.reshard.iter().filter(|_| wanted(Kind::Reshard)) {
+        let measured = reshard::measure(stage, Side::Rust, *items, *instances).await;
+        results.note("resharding", measured, |it, resharded| it.resharded.push(resharded));
+    }
+    for (side, sizes) in Side::BOTH.into_iter().zip(&plan.idle).filter(|_| wanted(Kind::Idle)) {
+        for jobs in sizes {
+            let measured = load::idle(stage, side, *jobs, IDLE_START).await;
+            results.note("idle jobs", measured, |it, idle| it.idle.push((side, idle)));
         }
-        Err(error) => results.failed.push(format!("dataflow, {}: {error:#}", side.name())),
+    }
+}
+
+async fn deaths(stage: &Stage, side: Side, count: usize, results: &mut Results) {
+    let measured = failover::measure(stage, side, count).await;
+    let name = format!("failover, {}", side.name());
+    results.note(&name, measured, |it, deaths| it.deaths.entry(side).or_default().extend(deaths));
+}
+
+async fn leaves(stage: &Stage, side: Side, count: usize, results: &mut Results) {
+    for _ in 0..count {
+        let measured = leave::measure(stage, side).await;
+        let name = format!("clean leave, {}", side.name());
+        results.note(&name, measured, |it, leave| it.leaves.entry(side).or_default().push(leave));
+    }
+}
+
+async fn rows(stage: &Stage, side: Side, lasting: i64, results: &mut Results) {
+    for items in DATAFLOW_ITEMS {
+        let measured = load::rows(stage, side, items, lasting).await;
+        let name = format!("dataflow, {items} items, {}", side.name());
+        results.note(&name, measured, |it, rows| it.rows.entry((items, side)).or_default().push(rows));
     }
 }
 

@@ -1,12 +1,17 @@
 //! The tables.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Debug, Write as _};
+
+use anyhow::Result;
 
 use crate::failover::{Death, SESSION};
-use crate::load::{Load, Measured};
+use crate::leave::Leave;
+use crate::load::{Idle, Load, Measured};
+use crate::reshard::Resharded;
 use crate::samples::Spread;
 use crate::side::{Side, Usage};
+use crate::wire::Costs;
 
 /// All that was measured.
 #[derive(Debug, Default)]
@@ -14,7 +19,12 @@ pub(crate) struct Results {
     pub(crate) loads: Vec<(Load, Side, Measured)>,
     pub(crate) baselines: BTreeMap<Side, Usage>,
     pub(crate) deaths: BTreeMap<Side, Vec<Death>>,
-    pub(crate) rows: BTreeMap<Side, Vec<f64>>,
+    pub(crate) leaves: BTreeMap<Side, Vec<Leave>>,
+    /// Rows a second, by items and side.
+    pub(crate) rows: BTreeMap<(usize, Side), Vec<f64>>,
+    pub(crate) idle: Vec<(Side, Idle)>,
+    pub(crate) resharded: Vec<Resharded>,
+    pub(crate) wire: BTreeMap<Side, Costs>,
     /// What could not be measured, and why.
     pub(crate) failed: Vec<String>,
 }
@@ -45,15 +55,40 @@ impl Results {
     /// The tables, as Markdown.
     pub(crate) fn tables(&self) -> String {
         let mut text = String::new();
-        self.table(&mut text, "Lateness, and fires missed", &lateness_columns());
-        self.table(&mut text, "Start-up, in seconds from the start of the process", &start_columns());
-        self.table(&mut text, "Memory, threads and processor time, firing", &self.usage_columns());
+        if !self.loads.is_empty() {
+            self.table(&mut text, "Lateness, and fires missed", &lateness_columns());
+            self.table(&mut text, "Start-up, in seconds from the start of the process", &start_columns());
+            self.table(&mut text, "Memory, threads and processor time, firing", &self.usage_columns());
+        }
+        self.idle_table(&mut text);
+        self.wire_table(&mut text);
         self.failover_table(&mut text);
+        self.leave_table(&mut text);
+        self.reshard_table(&mut text);
         self.rows_table(&mut text);
         for failed in &self.failed {
             let _ = write!(text, "\nNot measured: {failed}.\n");
         }
         text
+    }
+
+    /// Takes a result, or why there is none.
+    pub(crate) fn note<T: Debug>(
+        &mut self,
+        name: &str,
+        measured: Result<T>,
+        put: impl FnOnce(&mut Results, T),
+    ) {
+        match measured {
+            Ok(it) => {
+                println!("{name}: {it:?}");
+                put(self, it);
+            }
+            Err(error) => {
+                println!("{name}: {error:#}");
+                self.failed.push(format!("{name}: {error:#}"));
+            }
+        }
     }
 
     /// What was done, in order, each once.
@@ -93,13 +128,96 @@ impl Results {
             Column::new("RSS beyond a process with one job, KiB for each job", 1, beyond),
             Column::new("threads", 0, |_, _, it| Some(it.usage.threads)),
             Column::new("processor time for each run, µs", 0, |_, _, it| {
-                let runs = it.lateness.expected - it.lateness.missed;
-                Some(it.usage.cpu_seconds * 1e6 / runs as f64)
+                Some(it.usage.cpu_seconds * 1e6 / it.runs())
+            }),
+            Column::new("ZooKeeper's for each run, µs", 0, |_, _, it| {
+                Some(it.server_cpu_seconds * 1e6 / it.runs())
             }),
         ]
     }
 
+    fn idle_table(&self, text: &mut String) {
+        if self.idle.is_empty() {
+            return;
+        }
+        let columns = ["registered after, s", "RSS, MiB", "RSS beyond one job, KiB for each job", "threads"];
+        heading(text, "Idle: jobs that never fire", columns.into_iter());
+        for (side, idle) in &self.idle {
+            let baseline = self.baselines.get(side).map_or(0.0, |it| it.resident_kib);
+            let each = (idle.usage.resident_kib - baseline) / idle.jobs as f64;
+            let (mib, threads) = (idle.usage.resident_kib / 1024.0, idle.usage.threads);
+            let (jobs, who, after) = (idle.jobs, side.name(), idle.registered);
+            let _ = writeln!(text, "| {jobs} jobs | {who} | {after:.2} | {mib:.1} | {each:.1} | {threads} |");
+        }
+    }
+
+    fn wire_table(&self, text: &mut String) {
+        if self.wire.is_empty() {
+            return;
+        }
+        let columns =
+            ["requests of the busiest", "requests of all", "bytes to the server", "bytes from the server"];
+        heading(text, "Requests and bytes of one round, without pings", columns.into_iter());
+        for (side, costs) in &self.wire {
+            for ((mode, items, instances), cost) in costs {
+                let _ = writeln!(
+                    text,
+                    "| {items} items, {instances} instances, {} | {} | {} | {} | {} | {} |",
+                    mode.name(),
+                    side.name(),
+                    cost.requests_of_one,
+                    cost.requests,
+                    cost.sent,
+                    cost.received
+                );
+            }
+        }
+    }
+
+    fn leave_table(&self, text: &mut String) {
+        if self.leaves.is_empty() {
+            return;
+        }
+        let title = "Clean leave of one of two workers, 10 items that fire each second";
+        let titles = ["end of the process, s after SIGTERM", "greatest lateness, ms", "fires missed, of 60"];
+        heading(text, title, titles.into_iter());
+        let of = |value: fn(&Leave) -> f64| {
+            let side = |side| Spread::of(self.leaves.get(&side).into_iter().flatten().map(value));
+            (side(Side::Java), side(Side::Rust))
+        };
+        let took = of(|it| it.took);
+        let latest = of(|it| it.latest);
+        let missed = of(|it| it.missed as f64);
+        let cells = [(2, took.0, took.1), (1, latest.0, latest.1), (0, missed.0, missed.1)];
+        rows_of(text, "clean leave", &cells);
+    }
+
+    fn reshard_table(&self, text: &mut String) {
+        if self.resharded.is_empty() {
+            return;
+        }
+        let columns = [
+            "one joins: all owned after, ms",
+            "items moved",
+            "least possible",
+            "it leaves: all owned after, ms",
+            "items moved",
+        ];
+        heading(text, "Resharding", columns.into_iter());
+        for it in &self.resharded {
+            let (items, instances, least) = (it.items, it.instances, it.least());
+            let _ = writeln!(
+                text,
+                "| {items} items, {instances} instances | Rust | {:.0} | {} | {least} | {:.0} | {} |",
+                it.joined, it.moved, it.left, it.moved_back
+            );
+        }
+    }
+
     fn failover_table(&self, text: &mut String) {
+        if self.deaths.is_empty() {
+            return;
+        }
         let title = format!("Failover after `kill -9`, sessions of {} s, in ms", SESSION.as_secs());
         let titles = [
             "from the end of the session to the start of the code",
@@ -117,16 +235,30 @@ impl Results {
     }
 
     fn rows_table(&self, text: &mut String) {
-        heading(text, "Dataflow, one item, instant fetch of 100 rows", ["rows/s, millions"].into_iter());
-        let mut row = |side: Side| {
-            let spread_of = Spread::of(self.rows.get(&side)?.iter().map(|it| it / 1e6))?;
-            let _ = writeln!(text, "| streaming | {} | {} |", side.name(), spread(spread_of, 2));
-            Some(spread_of.median)
-        };
-        // More is better here, so the ratio is the other way round.
-        if let Some(times) = row(Side::Java).zip(row(Side::Rust)).and_then(|it| ratio(it.1, it.0)) {
-            let _ = writeln!(text, "| streaming | **Rust : Java** | {times} |");
+        if self.rows.is_empty() {
+            return;
         }
+        let title = "Dataflow, streaming, instant fetch of 100 rows";
+        heading(text, title, ["rows/s, millions"].into_iter());
+        let items: BTreeSet<usize> = self.rows.keys().map(|it| it.0).collect();
+        for items in items {
+            let mut row = |side: Side| {
+                let spread_of = Spread::of(self.rows.get(&(items, side))?.iter().map(|it| it / 1e6))?;
+                let _ = writeln!(text, "| items: {items} | {} | {} |", side.name(), spread(spread_of, 2));
+                Some(spread_of.median)
+            };
+            // More is better here, so the ratio is the other way round.
+            if let Some(times) = row(Side::Java).zip(row(Side::Rust)).and_then(|it| ratio(it.1, it.0)) {
+                let _ = writeln!(text, "| items: {items} | **Rust : Java** | {times} |");
+            }
+        }
+    }
+}
+
+impl Measured {
+    /// How many runs there were in the measured time.
+    fn runs(&self) -> f64 {
+        (self.lateness.expected - self.lateness.missed) as f64
     }
 }
 

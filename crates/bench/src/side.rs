@@ -49,6 +49,12 @@ pub(crate) struct Setup {
     pub(crate) work: Duration,
     pub(crate) failover: bool,
     pub(crate) dataflow: bool,
+    /// How many instances there are in one process. Java has one.
+    pub(crate) instances: usize,
+    /// Jobs that differ, as the workers spell them; empty for equal ones.
+    pub(crate) specs: String,
+    /// Of a proxy before the server.
+    pub(crate) port: Option<u16>,
 }
 
 impl Setup {
@@ -63,11 +69,14 @@ impl Setup {
             work: Duration::ZERO,
             failover: false,
             dataflow: false,
+            instances: 1,
+            specs: String::new(),
+            port: None,
         }
     }
 
     fn arguments(&self) -> Vec<String> {
-        let pairs = [
+        let mut pairs = vec![
             ("namespace", self.namespace.clone()),
             ("jobs", self.jobs.to_string()),
             ("items", self.items.to_string()),
@@ -77,6 +86,12 @@ impl Setup {
             ("failover", self.failover.to_string()),
             ("dataflow", self.dataflow.to_string()),
         ];
+        if self.instances > 1 {
+            pairs.push(("instances", self.instances.to_string()));
+        }
+        if !self.specs.is_empty() {
+            pairs.push(("specs", self.specs.clone()));
+        }
         pairs.into_iter().flat_map(|(name, value)| [format!("--{name}"), value]).collect()
     }
 }
@@ -92,7 +107,7 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn open() -> Result<Stage> {
         let class_path = elasticjob_fleet::java::class_path()?;
-        let server = ZooKeeper::start_with("maxSessionTimeout=60000");
+        let server = ZooKeeper::start_for_measurements("maxSessionTimeout=60000");
         Ok(Stage { server, class_path, home: tempfile::tempdir()?, started: std::cell::Cell::new(0) })
     }
 
@@ -117,13 +132,17 @@ impl Stage {
             ]),
             Side::Rust => Program::new(std::env::current_exe()?.with_file_name("bench-worker")),
         };
-        let registry = format!("127.0.0.1:{}", self.server.port());
+        let registry = format!("127.0.0.1:{}", setup.port.unwrap_or(self.server.port()));
         let program = program.args(setup.arguments());
         let program = program.args(["--registry", &registry, "--out", &out.display().to_string()]);
         let program = program.errors_to(self.home.path().join("errors"));
         let began = now();
         let process = Process::start(&program, &Log::new())?;
         Ok(Member { process, out, began, read: 0, samples: Samples::default() })
+    }
+
+    pub(crate) fn server_usage(&self) -> Result<Usage> {
+        Usage::of(self.server.pid().context("the server has no process")?)
     }
 
     /// The end of what workers said on stderr.
@@ -149,6 +168,25 @@ pub(crate) struct Usage {
     pub(crate) resident_kib: f64,
     pub(crate) threads: f64,
     pub(crate) cpu_seconds: f64,
+}
+
+impl Usage {
+    /// What the process of this number uses.
+    pub(crate) fn of(pid: u32) -> Result<Usage> {
+        let folder = PathBuf::from(format!("/proc/{pid}"));
+        let status = fs::read_to_string(folder.join("status"))?;
+        let number = |name: &str| -> Result<f64> {
+            let line = status.lines().find_map(|it| it.strip_prefix(name));
+            let word = line.and_then(|it| it.split_whitespace().next());
+            Ok(word.with_context(|| format!("/proc has no `{name}`"))?.parse()?)
+        };
+        let stat = fs::read_to_string(folder.join("stat"))?;
+        // Behind the name, which may contain anything: user and system time are the 12th and the 13th.
+        let (_, fields) = stat.rsplit_once(") ").context("/proc has no stat")?;
+        let ticks: Result<Vec<f64>, _> = fields.split(' ').skip(11).take(2).map(str::parse::<f64>).collect();
+        let cpu_seconds = ticks?.iter().sum::<f64>() / TICKS_PER_SECOND;
+        Ok(Usage { resident_kib: number("VmRSS:")?, threads: number("Threads:")?, cpu_seconds })
+    }
 }
 
 impl Member {
@@ -192,22 +230,13 @@ impl Member {
         }
     }
 
-    pub(crate) fn usage(&self) -> Result<Usage> {
-        let folder = PathBuf::from(format!("/proc/{}", self.process.pid()));
-        let status = fs::read_to_string(folder.join("status"))?;
-        let number = |name: &str| -> Result<f64> {
-            let line = status.lines().find_map(|it| it.strip_prefix(name));
-            let word = line.and_then(|it| it.split_whitespace().next());
-            Ok(word.with_context(|| format!("/proc has no `{name}`"))?.parse()?)
-        };
-        let stat = fs::read_to_string(folder.join("stat"))?;
-        // Behind the name, which may contain anything: user and system time are the 12th and the 13th.
-        let (_, fields) = stat.rsplit_once(") ").context("/proc has no stat")?;
-        let ticks: Result<Vec<f64>, _> = fields.split(' ').skip(11).take(2).map(str::parse::<f64>).collect();
-        let cpu_seconds = ticks?.iter().sum::<f64>() / TICKS_PER_SECOND;
-        Ok(Usage { resident_kib: number("VmRSS:")?, threads: number("Threads:")?, cpu_seconds })
+    pub(crate) fn has_ended(&self) -> bool {
+        self.process.has_ended()
     }
 
+    pub(crate) fn usage(&self) -> Result<Usage> {
+        Usage::of(self.process.pid())
+    }
     /// Kills it at once, and says when.
     pub(crate) fn kill(&self) -> Result<i64> {
         self.process.kill()?;

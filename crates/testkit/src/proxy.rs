@@ -38,6 +38,7 @@ pub struct Proxy {
 #[derive(Default)]
 struct Heard {
     requests: BTreeMap<i32, u64>,
+    bytes: (u64, u64),
 }
 
 impl Proxy {
@@ -65,8 +66,8 @@ impl Proxy {
                     let (client_in, client_out) = client.into_split();
                     let (server_in, server_out) = server.into_split();
                     tokio::select! {
-                        () = carry(client_in, server_out, forecast.clone(), Some(ears)) => {}
-                        () = carry(server_in, client_out, forecast, None) => {}
+                        () = carry(client_in, server_out, forecast.clone(), Listener::new(&ears, false)) => {}
+                        () = carry(server_in, client_out, forecast, Listener::new(&ears, true)) => {}
                     }
                 });
                 list.lock().unwrap().push(handle);
@@ -104,17 +105,21 @@ impl Proxy {
     pub fn take_requests(&self) -> BTreeMap<i32, u64> {
         std::mem::take(&mut self.heard.lock().unwrap().requests)
     }
+
+    /// How many bytes were carried to the server and from it since it was asked last. Without pings.
+    pub fn take_bytes(&self) -> (u64, u64) {
+        std::mem::take(&mut self.heard.lock().unwrap().bytes)
+    }
 }
 
 async fn carry(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut weather: watch::Receiver<Weather>,
-    ears: Option<Arc<Mutex<Heard>>>,
+    mut listener: Listener,
 ) {
     let mut buffer = vec![0; 64 << 10];
-    let mut listener = ears.map(|heard| Listener { heard, bytes: Vec::new(), greeted: false });
-    let is_answer = listener.is_none();
+    let is_answer = listener.is_answer;
     loop {
         let Ok(count @ 1..) = from.read(&mut buffer).await else { return };
         let now = *weather.borrow_and_update();
@@ -129,25 +134,29 @@ async fn carry(
         if weather.wait_for(passes).await.is_err() {
             return;
         }
-        if let Some(listener) = &mut listener {
-            listener.listen(&buffer[..count]);
-        }
+        listener.listen(&buffer[..count]);
         if to.write_all(&buffer[..count]).await.is_err() {
             return;
         }
     }
 }
 
-/// Tells requests apart.
+/// Tells requests apart, or answers.
 struct Listener {
     heard: Arc<Mutex<Heard>>,
     bytes: Vec<u8>,
     greeted: bool,
+    is_answer: bool,
 }
 
 impl Listener {
+    fn new(heard: &Arc<Mutex<Heard>>, is_answer: bool) -> Listener {
+        Listener { heard: heard.clone(), bytes: Vec::new(), greeted: false, is_answer }
+    }
+
     fn listen(&mut self, bytes: &[u8]) {
         const PING: i32 = 11;
+        const PING_ANSWER: i32 = -2;
         self.bytes.extend(bytes);
         while let Some((size, rest)) = self.bytes.split_first_chunk::<4>() {
             let size = u32::from_be_bytes(*size) as usize;
@@ -156,9 +165,14 @@ impl Listener {
             }
             // The first packet is the session's, and has no kind.
             if self.greeted {
-                let kind = i32::from_be_bytes(rest[4..8].try_into().unwrap());
-                if kind != PING {
-                    *self.heard.lock().unwrap().requests.entry(kind).or_default() += 1;
+                let at = if self.is_answer { 0 } else { 4 };
+                let kind = i32::from_be_bytes(rest[at..at + 4].try_into().unwrap());
+                let mut heard = self.heard.lock().unwrap();
+                if self.is_answer && kind != PING_ANSWER {
+                    heard.bytes.1 += 4 + size as u64;
+                } else if !self.is_answer && kind != PING {
+                    *heard.requests.entry(kind).or_default() += 1;
+                    heard.bytes.0 += 4 + size as u64;
                 }
             }
             self.greeted = true;

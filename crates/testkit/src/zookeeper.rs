@@ -20,6 +20,7 @@ const LOGGER: &str = "/usr/share/java/slf4j-api.jar:/usr/share/java/slf4j-simple
 const ALONE: &str = "org.apache.zookeeper.server.ZooKeeperServerMain";
 const QUORUM_PEER: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 const OLD: &str = "3.5.10";
+const SMALL: [&str; 4] = ["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"];
 /// A Java process on a busy machine takes its time.
 const START: Duration = Duration::from_secs(120);
 
@@ -31,6 +32,8 @@ pub struct ZooKeeper {
     main: &'static str,
     class_path: String,
     properties: Vec<String>,
+    /// What the virtual machine is told: to be small and quick to start, unless something is measured.
+    machine: Vec<String>,
     child: Option<Server>,
 }
 
@@ -70,6 +73,19 @@ impl ZooKeeper {
         let mut server = ZooKeeper::prepare(port, settings, ALONE);
         server.restart();
         server
+    }
+
+    /// A server alone as one would run it: with memory, and with all compilers of the virtual machine.
+    pub fn start_for_measurements(settings: &str) -> ZooKeeper {
+        let mut server = ZooKeeper::prepare(free_ports(1)[0], settings, ALONE);
+        server.machine = ["-Xms2g", "-Xmx2g"].map(str::to_owned).into();
+        server.restart();
+        server
+    }
+
+    /// The number of its process.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(|it| it.pid)
     }
 
     /// A server alone that clears empty containers away so often.
@@ -142,6 +158,7 @@ impl ZooKeeper {
             main,
             class_path: CLASS_PATH.to_owned(),
             properties: Vec::new(),
+            machine: SMALL.map(str::to_owned).into(),
             child: None,
         }
     }
@@ -186,8 +203,7 @@ impl ZooKeeper {
         // The shell waits for the end of its input, which comes with our own, and kills what it started.
         let script = r#""$@" </dev/null >>"$LOG" 2>&1 & echo $!; cat >/dev/null; kill -9 $!; wait"#;
         command.args(["-c", script, "sh", "java"]).env("LOG", self.home.path().join("log"));
-        // Small and quick to start: tests run several of them.
-        command.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
+        command.args(&self.machine);
         command.args(["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.extendedTypesEnabled=true"]);
         command.args(&self.properties);
         command

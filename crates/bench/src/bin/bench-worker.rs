@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -36,8 +38,16 @@ struct Options {
     work_ms: u64,
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set)]
     failover: bool,
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
+    monitor: bool,
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set)]
     dataflow: bool,
+    /// How many instances of all jobs there are in this process, each with a session of its own.
+    #[arg(long, default_value_t = 1)]
+    instances: usize,
+    /// Jobs that differ, instead of equal ones: `ITEMS:CRON:MONITOR:FAILOVER`, each behind a `;`.
+    #[arg(long, value_delimiter = ';')]
+    specs: Vec<Spec>,
     /// The file for what it has to say.
     #[arg(long)]
     out: PathBuf,
@@ -49,19 +59,68 @@ async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let options = Options::parse();
     let out = Output::create(&options.out)?;
-    let Options { registry, namespace, session_ms, .. } = &options;
-    let mut worker =
-        Worker::new(format!("zookeeper://{registry}/{namespace}?session-timeout={session_ms}ms"));
-    for number in 0..options.jobs {
-        let job = if options.dataflow { rows(number, &out) } else { simple(number, &options, &out) };
-        let job = job.cron(&options.cron).shards(options.items).failover(options.failover).misfire(false);
-        worker = worker.job(job);
+    let mut starting = tokio::task::JoinSet::new();
+    for _ in 0..options.instances {
+        starting.spawn(instance(&options, &out).start());
     }
-    let running = worker.start().await?;
+    let mut running = Vec::new();
+    while let Some(started) = starting.join_next().await {
+        running.push(started??);
+    }
     out.print(&format!("ready {}", micros()))?;
     let asked = elasticjob::until_asked_to_end().await;
-    running.shutdown().await;
+    for instance in running {
+        instance.shutdown().await;
+    }
     Ok(asked?)
+}
+
+fn instance(options: &Options, out: &Output) -> Worker {
+    let Options { registry, namespace, session_ms, .. } = options;
+    let mut worker =
+        Worker::new(format!("zookeeper://{registry}/{namespace}?session-timeout={session_ms}ms"));
+    for (number, spec) in (0..).zip(options.specs()) {
+        let job = if options.dataflow { rows(number, out) } else { simple(number, options, out) };
+        let job = job.cron(spec.cron).shards(spec.items).misfire(false);
+        worker = worker.job(job.monitor_execution(spec.monitor).failover(spec.failover));
+    }
+    worker
+}
+
+/// What one job is like.
+#[derive(Clone, Debug)]
+struct Spec {
+    items: u32,
+    cron: String,
+    monitor: bool,
+    failover: bool,
+}
+
+impl FromStr for Spec {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Spec> {
+        let [items, cron, monitor, failover] = text.split(':').collect::<Vec<_>>()[..] else {
+            anyhow::bail!("`{text}` is not like `10:0/5 * * * * ?:true:false`");
+        };
+        Ok(Spec {
+            items: items.parse()?,
+            cron: cron.to_owned(),
+            monitor: monitor.parse()?,
+            failover: failover.parse()?,
+        })
+    }
+}
+
+impl Options {
+    fn specs(&self) -> Vec<Spec> {
+        if !self.specs.is_empty() {
+            return self.specs.clone();
+        }
+        let Options { items, cron, monitor, failover, jobs, .. } = self;
+        let spec = Spec { items: *items, cron: cron.clone(), monitor: *monitor, failover: *failover };
+        vec![spec; usize::try_from(*jobs).unwrap_or(usize::MAX)]
+    }
 }
 
 fn simple(number: u32, options: &Options, out: &Output) -> Job {
@@ -81,20 +140,15 @@ fn simple(number: u32, options: &Options, out: &Output) -> Job {
 }
 
 fn rows(number: u32, out: &Output) -> Job {
-    let rows = Rows { out: out.clone(), counted: Mutex::default() };
+    let rows = Rows { out: out.clone(), rows: AtomicI64::new(0), told: AtomicI64::new(0) };
     Job::dataflow(format!("job-{number}"), rows).streaming(true)
 }
 
 /// Has always a batch of rows, at once, and does nothing with them but count.
 struct Rows {
     out: Output,
-    counted: Mutex<Counted>,
-}
-
-#[derive(Default)]
-struct Counted {
-    rows: usize,
-    told: i64,
+    rows: AtomicI64,
+    told: AtomicI64,
 }
 
 impl DataflowJob for Rows {
@@ -105,12 +159,12 @@ impl DataflowJob for Rows {
     }
 
     async fn process(&self, _: &Shard, rows: Vec<u32>) -> Result<(), JobError> {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        counted.rows += rows.len();
-        let now = micros();
-        if now - counted.told > TELL_EVERY_MICROS {
-            counted.told = now;
-            self.out.print(&format!("rows {} {now}", counted.rows))?;
+        let new = i64::try_from(rows.len())?;
+        let count = self.rows.fetch_add(new, Ordering::Relaxed) + new;
+        let (now, last) = (micros(), self.told.load(Ordering::Relaxed));
+        let is_due = now - last > TELL_EVERY_MICROS;
+        if is_due && self.told.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.out.print(&format!("rows {count} {now}"))?;
         }
         Ok(())
     }

@@ -334,9 +334,9 @@ fn let_go(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier, leave: Option<Op
     let all = registered(at, phase);
     let java = has_java(at);
     let of_round = |(_, it): &(&u32, &Value)| java || belongs(barrier, &it.text);
-    let gone: Vec<u32> = all.iter().filter(of_round).map(|(item, _)| *item).collect();
+    let gone: Vec<(&u32, &Value)> = all.iter().filter(of_round).collect();
     let mut ops = vec![at.i_exist()];
-    ops.extend(gone.iter().take(CHUNK).map(|item| phase.registration(*item).delete()));
+    ops.extend(gone.iter().take(CHUNK).flat_map(|(item, it)| take_away(phase, **item, it)));
     if gone.len() > CHUNK {
         return ops; // The rest follows when this is done.
     }
@@ -362,7 +362,14 @@ fn unexplained(at: &Standpoint<'_>, phase: Phase) -> Vec<Op> {
         (by == at.me && !busy) || (at.leads() && keeps_cursors(by) && by != at.me && !at.view.is_alive(by))
     };
     let found = registered(at, phase).iter().filter(|(_, it)| nobodys(read(&it.text).0)).take(CHUNK);
-    found.map(|(item, _)| phase.registration(*item).delete()).collect()
+    found.flat_map(|(item, it)| take_away(phase, *item, it)).collect()
+}
+
+/// Removes a registration, unless the item has been registered anew, for another round, since it was seen.
+fn take_away(phase: Phase, item: u32, seen: &Value) -> impl Iterator<Item = Op> {
+    let node = phase.registration(item);
+    let unchanged = (!on(Mutant::TakeAwayBlindly)).then(|| node.is_at(seen.stat.version));
+    unchanged.into_iter().chain([node.delete()])
 }
 
 impl Coordinator {

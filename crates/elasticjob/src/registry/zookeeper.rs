@@ -38,6 +38,7 @@ use async_trait::async_trait;
 
 use super::{Registry, RegistryError, Session};
 
+mod batch;
 mod connection;
 mod machine;
 mod mirror;

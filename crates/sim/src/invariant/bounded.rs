@@ -150,8 +150,11 @@ fn clears_old_marks(case: &Case<'_>, job: usize, process: ProcessId, stretch: (M
     let mut marked: BTreeSet<u32> = BTreeSet::new();
     for (at, _, event) in job.events.iter().take_while(|it| it.0 < stretch.0) {
         let (Event::TriggerHandedOn { items, .. } | Event::Missed { items, .. }) = event else { continue };
+        // What was asked for, or taken over, leaves the marks of missed fires.
+        let makes_up = |it: &UserRun| matches!(it.source, Source::Schedule | Source::Misfire);
         let ran_since = |item: &u32| {
-            job.runs.iter().any(|it| it.item == *item && *at < it.started && it.started < stretch.0)
+            let mut since = job.runs.iter().filter(|it| *at < it.started && it.started < stretch.0);
+            since.any(|it| it.item == *item && makes_up(it))
         };
         marked.extend(items.iter().filter(|item| !ran_since(item)));
     }

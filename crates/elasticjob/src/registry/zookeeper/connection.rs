@@ -15,6 +15,8 @@ use super::settings::{Server, TlsFiles};
 use super::wire::{self, Ticket, Welcome};
 use crate::registry::RegistryError;
 
+/// How much is read at a time: many small packets come together, and each read has its price.
+const READ_ROOM: usize = 32 << 10;
 /// What is longer is not a packet.
 const INCOMING_MAX: usize = 128 << 20;
 
@@ -92,10 +94,15 @@ impl Connection {
         Ok(Some(&self.input[begin..begin + size]))
     }
 
-    /// Waits for more. Dropping the future loses nothing.
-    async fn read(&mut self) -> io::Result<Traffic> {
+    fn make_room(&mut self) {
         self.input.drain(..self.taken);
         self.taken = 0;
+        self.input.reserve(READ_ROOM);
+    }
+
+    /// Waits for more. Dropping the future loses nothing.
+    async fn read(&mut self) -> io::Result<Traffic> {
+        self.make_room();
         match self.reader.read_buf(&mut self.input).await? {
             0 => Err(closed()),
             _ => Ok(Traffic::Read),
@@ -104,8 +111,7 @@ impl Connection {
 
     /// Sends and reads, whichever comes first. Dropping the future loses nothing.
     pub(super) async fn exchange(&mut self, out: &mut Vec<u8>) -> io::Result<Traffic> {
-        self.input.drain(..self.taken);
-        self.taken = 0;
+        self.make_room();
         let send = async {
             if self.sent < out.len() {
                 let wrote = self.writer.write(&out[self.sent..]).await?;

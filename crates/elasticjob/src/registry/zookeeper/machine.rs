@@ -3,15 +3,16 @@
 //! Everything the server says comes down one connection, in the order in which it happened; the machine keeps
 //! that order all the way to watchers and to those who wait for an answer.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::batch::{Batch, Committing, Part};
 use super::mirror::{Mark, Mirror, Shared, Tag, absolute, relative};
-use super::transaction::{Attempt, Context, Meaning, Transaction, step_path};
+use super::transaction::{Attempt, Context, Left, Meaning, Transaction, step_path};
 use super::wire::{self, Acl, Ask, Malformed, Mode, Notification, Opcode, Packet, Step, Told, code, xid};
 use crate::registry::{CommitError, Entry, Focus, Op, RegistryError};
 
@@ -22,7 +23,7 @@ const ASKS_MAX: usize = 1000;
 const ASK_BYTES_MAX: usize = 512 * 1024;
 
 pub(super) type WatchId = u64;
-type Reply<T> = oneshot::Sender<T>;
+pub(super) type Reply<T> = oneshot::Sender<T>;
 
 /// What is asked of a session.
 pub(super) enum Command {
@@ -45,17 +46,12 @@ enum Waiting {
     Goodbye,
     Mirrors(Vec<(WatchId, Tag, Ask)>),
     Commit(Box<Committing>, Attempt),
+    /// Transactions of several jobs that went as one.
+    Commits(Vec<(Box<Committing>, Attempt)>),
     /// Finding out which parents exist.
     Parents(Box<Committing>, Vec<Ask>),
     Read(Box<Reading>, Vec<Ask>),
     Children(Reply<Result<Vec<String>, RegistryError>>),
-}
-
-struct Committing {
-    transaction: Transaction,
-    reply: Reply<Result<(), CommitError>>,
-    /// Parents that have yet to be looked at.
-    looking: Vec<Ask>,
 }
 
 /// A subtree that somebody reads, level by level.
@@ -118,14 +114,22 @@ pub(super) struct Machine {
     /// What each mirror wants.
     wanted_by: HashMap<WatchId, BTreeMap<String, bool>>,
     unwatch: Vec<String>,
-    /// What is wanted is not what is watched.
-    rewatch: bool,
+    /// Nodes whose wants have changed since the server was told.
+    rewatch: BTreeSet<String>,
     /// Nodes that transactions under way are about; and how the names begin that they let the server complete.
     own: HashMap<String, u32>,
     own_lines: HashMap<String, u32>,
+    /// Transactions that go with the next flush.
+    batch: Batch,
+    /// Jobs of which a transaction is under way together with others. Should those be refused it goes again, alone: what
+    /// else the job wants waits until then, so that everything of a job is done in the order in which it was asked for.
+    together: HashSet<String>,
+    held_back: VecDeque<Box<Committing>>,
     settling: VecDeque<Settling>,
     /// Mirrors that something happened to since the last flush.
     touched: BTreeSet<WatchId>,
+    /// Mirrors that had not shown everything at the last flush. No other one has, unless it is touched.
+    behind: BTreeSet<WatchId>,
     /// The namespace could be read.
     probed: bool,
 }
@@ -149,11 +153,15 @@ impl Machine {
             wanted: BTreeMap::new(),
             wanted_by: HashMap::new(),
             unwatch: Vec::new(),
-            rewatch: false,
+            rewatch: BTreeSet::new(),
             own: HashMap::new(),
             own_lines: HashMap::new(),
+            batch: Batch::default(),
+            together: HashSet::new(),
+            held_back: VecDeque::new(),
             settling: VecDeque::new(),
             touched: BTreeSet::new(),
+            behind: BTreeSet::new(),
             probed: false,
         }
     }
@@ -194,6 +202,8 @@ impl Machine {
         self.wanted.clear();
         self.wanted_by.clear();
         self.unwatch.clear();
+        self.rewatch.clear();
+        self.behind.clear();
         self.own.clear();
         self.own_lines.clear();
         for mirror in self.mirrors.values_mut() {
@@ -203,13 +213,7 @@ impl Machine {
         for settled in self.settling.drain(..) {
             let _ = settled.reply.send(settled.result);
         }
-        for pending in self.pending.drain(..) {
-            fail(
-                pending.what,
-                || CommitError::Unknown(why.to_owned()),
-                || RegistryError::Unreachable(why.to_owned()),
-            );
-        }
+        self.fail_all(|| CommitError::Unknown(why.to_owned()), || RegistryError::Unreachable(why.to_owned()));
     }
 
     /// The session is over.
@@ -222,21 +226,51 @@ impl Machine {
         for settled in self.settling.drain(..) {
             let _ = settled.reply.send(settled.result);
         }
+        self.fail_all(
+            || CommitError::Unknown("the session has ended".into()),
+            || RegistryError::SessionEnded,
+        );
+    }
+
+    fn fail_all(&mut self, commit: impl Fn() -> CommitError, read: impl Fn() -> RegistryError) {
         for pending in self.pending.drain(..) {
-            fail(
-                pending.what,
-                || CommitError::Unknown("the session has ended".into()),
-                || RegistryError::SessionEnded,
-            );
+            fail(pending.what, &commit, &read);
+        }
+        self.together.clear();
+        let parts = self.batch.take().into_iter().map(|it| it.committing);
+        for committing in parts.chain(self.held_back.drain(..)) {
+            let _ = committing.reply.send(Err(commit()));
         }
     }
 
     /// How many requests are not answered.
     pub(super) fn load(&self) -> usize {
-        self.pending.len()
+        self.pending.len() + self.batch.len() + self.held_back.len()
     }
 
+    /// What was to be sent before goes before.
     fn send(&mut self, packet: Packet, what: Waiting, now: Instant) {
+        self.send_batch(now);
+        self.send_at_once(packet, what, now);
+    }
+
+    fn send_batch(&mut self, now: Instant) {
+        let mut parts = self.batch.take();
+        if let [_] = *parts
+            && let Some(part) = parts.pop()
+        {
+            return self.send_at_once(part.packet, Waiting::Commit(part.committing, part.attempt), now);
+        }
+        if !parts.is_empty() {
+            let packet = wire::together(parts.iter().map(|it| &it.packet));
+            self.together
+                .extend(parts.iter().filter_map(|it| it.committing.transaction.job()).map(str::to_owned));
+            let parts = parts.into_iter().map(|it| (it.committing, it.attempt)).collect();
+            self.send_at_once(packet, Waiting::Commits(parts), now);
+        }
+    }
+
+    fn send_at_once(&mut self, packet: Packet, what: Waiting, now: Instant) {
         let xid = self.next_xid;
         self.next_xid = self.next_xid.checked_add(1).unwrap_or(1);
         self.out.extend(packet.number(xid));
@@ -285,6 +319,7 @@ impl Machine {
                 self.roots.remove(mirror.root());
             }
         }
+        self.behind.remove(&id);
         self.want(id, BTreeMap::new());
     }
 
@@ -307,9 +342,9 @@ impl Machine {
         if before.is_some_and(|it| *it == paths) || (before.is_none() && paths.is_empty()) {
             return;
         }
-        self.rewatch = true;
         let before = self.wanted_by.remove(&id).unwrap_or_default();
         for (path, whole) in &paths {
+            self.rewatch.insert(path.clone());
             let (single, recursive) = self.wanted.entry(path.clone()).or_default();
             *(if *whole { recursive } else { single }) += 1;
         }
@@ -319,6 +354,8 @@ impl Machine {
             if (*single, *recursive) == (0, 0) {
                 self.wanted.remove(&path);
                 self.unwatch.push(path);
+            } else {
+                self.rewatch.insert(path);
             }
         }
         if !paths.is_empty() {
@@ -340,8 +377,7 @@ impl Machine {
         match command {
             Command::Commit { root, ops, reply } => {
                 let transaction = Transaction::new(&self.namespace, &root, ops);
-                let committing = Committing { transaction, reply, looking: Vec::new() };
-                self.attempt(Box::new(committing), now);
+                self.commit(Box::new(Committing { transaction, reply, looking: Vec::new() }), now);
             }
             Command::Read { root, reply } => {
                 let root = format!("{}{root}", self.namespace);
@@ -360,7 +396,30 @@ impl Machine {
         }
     }
 
-    fn attempt(&mut self, mut committing: Box<Committing>, now: Instant) {
+    fn commit(&mut self, committing: Box<Committing>, now: Instant) {
+        if committing.transaction.job().is_some_and(|it| self.together.contains(it)) {
+            return self.held_back.push_back(committing);
+        }
+        let Some(part) = self.draft(committing) else { return };
+        if !self.batch.takes(&part) {
+            self.send_batch(now);
+            if part.committing.transaction.job().is_some_and(|it| self.together.contains(it)) {
+                self.count_own(&part.attempt, -1);
+                return self.held_back.push_back(part.committing);
+            }
+        }
+        self.batch.add(part);
+    }
+
+    /// Sends a transaction that was to be tried again.
+    fn attempt(&mut self, committing: Box<Committing>, now: Instant) {
+        if let Some(part) = self.draft(committing) {
+            self.send(part.packet, Waiting::Commit(part.committing, part.attempt), now);
+        }
+    }
+
+    /// A transaction as it is to be sent, and to be counted as under way; `None` if it is too large.
+    fn draft(&mut self, mut committing: Box<Committing>) -> Option<Part> {
         let knows = |path: &str| {
             let mirrors = Machine::mirrors_of(&self.roots, path);
             mirrors.iter().find_map(|id| self.mirrors.get(id)?.knows(path))
@@ -370,10 +429,10 @@ impl Machine {
         if packet.size() > PACKET_MAX {
             let error = CommitError::TooLarge { size: packet.size(), limit: PACKET_MAX };
             let _ = committing.reply.send(Err(error));
-            return;
+            return None;
         }
         self.count_own(&attempt, 1);
-        self.send(packet, Waiting::Commit(committing, attempt), now);
+        Some(Part { committing, attempt, packet })
     }
 
     fn count_own(&mut self, attempt: &Attempt, by: i32) {
@@ -472,6 +531,17 @@ impl Machine {
                 };
                 self.answered(committing, &attempt, head, &results, now)
             }
+            Waiting::Commits(parts) => {
+                let results = if reader.is_empty() { Ok(Vec::new()) } else { wire::read_multi(reader) };
+                let Ok(results) = results else {
+                    let unreadable = || CommitError::Unknown("the answer cannot be read".into());
+                    for (committing, _) in parts {
+                        let _ = committing.reply.send(Err(unreadable()));
+                    }
+                    return Err(Malformed.into());
+                };
+                self.answered_together(parts, head, &results, now)
+            }
             Waiting::Parents(mut committing, asks) => {
                 let answers = answers(head.error, asks.len(), reader)?;
                 for (ask, told) in asks.iter().zip(answers) {
@@ -543,6 +613,61 @@ impl Machine {
         }
     }
 
+    /// All of them are done, or none is: then each is tried alone, and learns what is the matter with itself.
+    fn answered_together(
+        &mut self,
+        parts: Vec<(Box<Committing>, Attempt)>,
+        head: wire::Head,
+        results: &[wire::Done],
+        now: Instant,
+    ) -> Result<(), Trouble> {
+        for (committing, _) in &parts {
+            committing.transaction.job().map(|it| self.together.remove(it));
+        }
+        let refused = results.iter().any(|it| matches!(it, wire::Done::Failed(_)));
+        let steps: usize = parts.iter().map(|(_, attempt)| attempt.steps.len()).sum();
+        if refused || !matches!(head.error, code::OK | code::SESSION_EXPIRED) {
+            for (committing, attempt) in parts {
+                let packet = wire::multi(&attempt.steps, self.acl);
+                self.send(packet, Waiting::Commit(committing, attempt), now);
+            }
+        } else if head.error == code::OK && results.len() == steps {
+            self.done_together(parts, head, results);
+        } else {
+            // The session is over, or nobody knows what became of them: each hears of that.
+            for (committing, attempt) in parts {
+                self.answered(committing, &attempt, head, &[], now)?;
+            }
+        }
+        for committing in std::mem::take(&mut self.held_back) {
+            self.commit(committing, now);
+        }
+        Ok(())
+    }
+
+    fn done_together(
+        &mut self,
+        parts: Vec<(Box<Committing>, Attempt)>,
+        head: wire::Head,
+        mut results: &[wire::Done],
+    ) {
+        let context = Context { zxid: head.zxid, session: self.session, error: head.error };
+        let mut replies = Vec::new();
+        for (mut committing, attempt) in parts {
+            let (own, others) = results.split_at(attempt.steps.len());
+            results = others;
+            self.count_own(&attempt, -1);
+            if let Meaning::Done(nodes) = committing.transaction.read(&attempt, context, own) {
+                self.done(&attempt, &nodes);
+            }
+            replies.push(committing.reply);
+        }
+        // Only now: the mirrors of the others have shown by now what they have to.
+        let marks = self.marks();
+        let settling = |reply| Settling { result: Ok(()), reply, marks: marks.clone() };
+        self.settling.extend(replies.into_iter().map(settling));
+    }
+
     fn answered(
         &mut self,
         mut committing: Box<Committing>,
@@ -556,17 +681,7 @@ impl Machine {
         let meaning = committing.transaction.read(attempt, context, results);
         let result = match meaning {
             Meaning::Done(nodes) => {
-                for (path, left) in &nodes {
-                    for id in Machine::mirrors_of(&self.roots, path) {
-                        if let Some(mirror) = self.mirrors.get_mut(&id) {
-                            self.touched.insert(id);
-                            mirror.own_done(path, left);
-                        }
-                    }
-                }
-                if attempt.stands_in_line() {
-                    self.own_failed(); // Others may stand in the same line under names that begin alike.
-                }
+                self.done(attempt, &nodes);
                 Ok(())
             }
             Meaning::Expired => {
@@ -586,19 +701,64 @@ impl Machine {
             }
             Meaning::Refused(error) => {
                 self.own_failed();
-                self.mirrors.values_mut().for_each(Mirror::look_again);
+                self.look_again(attempt);
                 Err(error)
             }
         };
-        let marks = self.mirrors.iter().filter_map(|(id, it)| Some((*id, it.mark()?))).collect();
+        let marks = self.marks();
         self.settling.push_back(Settling { result, reply: committing.reply, marks });
         Ok(())
     }
 
+    /// Where those mirrors are that have not shown everything.
+    fn marks(&self) -> Vec<(WatchId, Mark)> {
+        let unshown = self.touched.union(&self.behind);
+        unshown.filter_map(|id| Some((*id, self.mirrors.get(id)?.mark()?))).collect()
+    }
+
+    /// A transaction was done, and left these nodes so. They are shown at once: then answers that come with
+    /// its own have fewer mirrors to wait for.
+    fn done(&mut self, attempt: &Attempt, nodes: &[(String, Left)]) {
+        for (path, left) in nodes {
+            for id in Machine::mirrors_of(&self.roots, path) {
+                if let Some(mirror) = self.mirrors.get_mut(&id) {
+                    self.touched.insert(id);
+                    mirror.own_done(path, left);
+                }
+            }
+        }
+        if attempt.stands_in_line() {
+            self.own_failed(); // Others may stand in the same line under names that begin alike.
+        }
+        for id in self.mirrors_about(attempt) {
+            if let Some(mirror) = self.mirrors.get_mut(&id) {
+                self.touched.insert(id);
+                mirror.advance().into_iter().for_each(std::task::Waker::wake);
+            }
+        }
+    }
+
+    fn look_again(&mut self, attempt: &Attempt) {
+        for id in self.mirrors_about(attempt) {
+            if let Some(mirror) = self.mirrors.get_mut(&id) {
+                self.touched.insert(id);
+                mirror.look_again();
+            }
+        }
+    }
+
+    /// The mirrors of the nodes that a transaction is about.
+    fn mirrors_about(&self, attempt: &Attempt) -> BTreeSet<WatchId> {
+        attempt.steps.iter().flat_map(|it| Machine::mirrors_of(&self.roots, step_path(it))).collect()
+    }
+
     fn own_failed(&mut self) {
-        self.touched.extend(self.mirrors.keys());
-        for mirror in self.mirrors.values_mut() {
-            mirror.own_failed(|path| is_own(&self.own, &self.own_lines, path));
+        // Others have nothing in line.
+        self.touched.extend(&self.behind);
+        for id in &self.touched {
+            if let Some(mirror) = self.mirrors.get_mut(id) {
+                mirror.own_failed(|path| is_own(&self.own, &self.own_lines, path));
+            }
         }
     }
 
@@ -619,13 +779,17 @@ impl Machine {
     pub(super) fn flush(&mut self, now: Instant) {
         let touched = std::mem::take(&mut self.touched);
         for id in &touched {
-            if let Some(mirror) = self.mirrors.get_mut(id) {
-                mirror.advance().into_iter().for_each(std::task::Waker::wake);
-            }
+            let Some(mirror) = self.mirrors.get_mut(id) else { continue };
+            mirror.advance().into_iter().for_each(std::task::Waker::wake);
+            match mirror.mark() {
+                Some(_) => self.behind.insert(*id),
+                None => self.behind.remove(id),
+            };
         }
         self.settle();
         if self.connected {
             self.ask(&touched, now);
+            self.send_batch(now);
         }
     }
 
@@ -663,15 +827,13 @@ impl Machine {
 
     /// Lets the server notify us of what is wanted, and of no more.
     fn set_watches(&mut self, now: Instant) {
-        if !std::mem::take(&mut self.rewatch) {
-            return;
-        }
-        let changed: Vec<(String, bool)> = self
-            .wanted
-            .iter()
-            .map(|(path, (_, recursive))| (path, *recursive > 0))
-            .filter(|(path, whole)| self.watched.get(*path) != Some(whole))
-            .map(|(path, whole)| (path.clone(), whole))
+        let changed: Vec<(String, bool)> = std::mem::take(&mut self.rewatch)
+            .into_iter()
+            .filter_map(|path| {
+                let (_, recursive) = self.wanted.get(&path)?;
+                let whole = *recursive > 0;
+                (self.watched.get(&path) != Some(&whole)).then_some((path, whole))
+            })
             .collect();
         let mut left = &changed[..];
         while !left.is_empty() {
@@ -756,10 +918,15 @@ fn batch<'a>(asks: impl ExactSizeIterator<Item = &'a Ask>) -> usize {
 }
 
 /// Tells whoever waits that there will be no answer.
-fn fail(what: Waiting, commit: impl FnOnce() -> CommitError, read: impl FnOnce() -> RegistryError) {
+fn fail(what: Waiting, commit: impl Fn() -> CommitError, read: impl Fn() -> RegistryError) {
     match what {
         Waiting::Nothing | Waiting::Probe | Waiting::Goodbye | Waiting::Mirrors(_) => {}
         Waiting::Commit(committing, _) => drop(committing.reply.send(Err(commit()))),
+        Waiting::Commits(parts) => {
+            for (committing, _) in parts {
+                let _ = committing.reply.send(Err(commit()));
+            }
+        }
         // It was not done, and is not under way: but whoever waits must look again.
         Waiting::Parents(committing, _) => drop(committing.reply.send(Err(commit()))),
         Waiting::Read(reading, _) => drop(reading.reply.send(Err(read()))),

@@ -35,6 +35,9 @@ pub(super) struct ZooKeeperSession {
     vitals: Arc<Vitals>,
 }
 
+/// Until when a goodbye may be answered, and who waits for it.
+type Farewell = (Instant, oneshot::Sender<()>);
+
 enum Order {
     Do(Command),
     Close(oneshot::Sender<()>),
@@ -304,7 +307,7 @@ impl Task {
     ) -> Result<(), Trouble> {
         let now = Instant::now();
         let (mut heard, mut spoke) = (now, now);
-        let mut farewell: Option<(Instant, oneshot::Sender<()>)> = None;
+        let mut farewell: Option<Farewell> = None;
         loop {
             self.run_errands();
             let now = Instant::now();
@@ -327,15 +330,10 @@ impl Task {
                 },
                 order = orders.recv(), if !busy => match order {
                     None => return Ok(()),
-                    Some(Order::Do(command)) => {
-                        self.run_errands(); // A watch that began before must see it.
-                        self.machine.command(command, Instant::now());
-                    }
-                    Some(Order::Close(done)) => {
-                        self.finish();
-                        let now = Instant::now();
-                        self.machine.say_goodbye(now);
-                        farewell = Some((now + GOODBYE.min(self.timeout), done));
+                    Some(order) => {
+                        // Jobs that fire together ask together: those that are about to go first.
+                        tokio::task::yield_now().await;
+                        farewell = self.take_orders(order, orders);
                     }
                 },
                 () = self.errands.wake.notified() => {}
@@ -347,6 +345,25 @@ impl Task {
                 }
             }
         }
+    }
+
+    /// Takes an order and those that wait behind it. Gives what is to be known of a goodbye, if one of them was
+    /// to say it.
+    fn take_orders(&mut self, first: Order, orders: &mut mpsc::Receiver<Order>) -> Option<Farewell> {
+        self.run_errands(); // A watch that began before must see it.
+        let (now, mut next) = (Instant::now(), Some(first));
+        while let Some(order) = next {
+            match order {
+                Order::Do(command) => self.machine.command(command, now),
+                Order::Close(done) => {
+                    self.finish();
+                    self.machine.say_goodbye(now);
+                    return Some((now + GOODBYE.min(self.timeout), done));
+                }
+            }
+            next = if self.machine.load() < REQUESTS_MAX { orders.try_recv().ok() } else { None };
+        }
+        None
     }
 
     fn take_in(&mut self, connection: &mut Connection) -> Result<(), Trouble> {

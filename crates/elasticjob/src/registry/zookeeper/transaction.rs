@@ -30,6 +30,11 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
+    /// Whether it is about nothing but what the transaction is about: it makes no parents of all jobs.
+    pub(super) fn stays_within(&self, transaction: &Transaction) -> bool {
+        self.steps.iter().all(|it| transaction.contains(it))
+    }
+
     /// Whether the server completes a name in it.
     pub(super) fn stands_in_line(&self) -> bool {
         self.steps.iter().any(|it| matches!(it, Step::Create { mode: Mode::EphemeralSequential, .. }))
@@ -73,6 +78,18 @@ impl Transaction {
     pub(super) fn new(namespace: &str, root: &str, ops: Vec<Op>) -> Transaction {
         let (namespace, root) = (namespace.to_owned(), format!("{namespace}{root}"));
         Transaction { namespace, root, ops, parents: HashMap::new(), attempts: 0 }
+    }
+
+    /// The first part of the root's path, which is the job's name; `None` for the root of all.
+    pub(super) fn job(&self) -> Option<&str> {
+        let below = self.root.get(self.namespace.len()..)?.strip_prefix('/')?;
+        below.split('/').next()
+    }
+
+    /// Whether a step is about the root or something below it.
+    fn contains(&self, step: &Step) -> bool {
+        let below = step_path(step).strip_prefix(&self.root);
+        below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
     }
 
     /// The steps to send. `knows` says whether a node exists, as far as a mirror knows.

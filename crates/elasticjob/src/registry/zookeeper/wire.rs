@@ -300,6 +300,22 @@ pub(super) fn multi(steps: &[Step], acl: Acl) -> Packet {
     packet
 }
 
+/// Several transactions as one, in this order.
+pub(super) fn together<'a>(transactions: impl Iterator<Item = &'a Packet>) -> Packet {
+    let mut packet = Packet::request(Opcode::Multi);
+    for transaction in transactions {
+        let end = transaction.0.len().saturating_sub(END_OF_STEPS);
+        packet.0.extend(transaction.0.get(REQUEST_HEAD..end).unwrap_or_default());
+    }
+    end_of_steps(&mut packet);
+    packet
+}
+
+/// The bytes before the steps: length, number and opcode.
+const REQUEST_HEAD: usize = 12;
+/// The bytes behind them.
+const END_OF_STEPS: usize = 9;
+
 fn step_head(packet: &mut Packet, opcode: Opcode) -> &mut Packet {
     packet.int(opcode as i32).bool(false).int(-1)
 }

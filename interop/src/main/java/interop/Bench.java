@@ -7,9 +7,12 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Collectors;
 
 import org.apache.shardingsphere.elasticjob.api.ElasticJob;
 import org.apache.shardingsphere.elasticjob.api.JobConfiguration;
@@ -40,16 +43,15 @@ public final class Bench {
     private void start(Options options) throws ReflectiveOperationException {
         CoordinatorRegistryCenter center = Release.connect(options.need("registry"), options.need("namespace"), null,
                 options.number("session-ms", 10_000));
-        int jobs = options.number("jobs", 1);
-        int items = options.number("items", 1);
-        String cron = options.need("cron");
+        List<String[]> specs = specs(options);
         long work = options.number("work-ms", 0);
-        boolean failover = options.flag("failover", false);
         boolean dataflow = options.flag("dataflow", false);
         options.props();
-        for (int job = 0; job < jobs; job++) {
-            JobConfiguration.Builder builder = JobConfiguration.newBuilder("job-" + job, items)
-                    .cron(cron).misfire(false).failover(failover);
+        for (int job = 0; job < specs.size(); job++) {
+            String[] spec = specs.get(job);
+            JobConfiguration.Builder builder = JobConfiguration.newBuilder("job-" + job, Integer.parseInt(spec[0]))
+                    .cron(spec[1]).monitorExecution(Boolean.parseBoolean(spec[2]))
+                    .failover(Boolean.parseBoolean(spec[3])).misfire(false);
             if (dataflow) {
                 builder.setProperty("streaming.process", "true");
             }
@@ -58,6 +60,17 @@ public final class Bench {
             Release.startObserved(center, code, builder.build(), nominal::set);
         }
         print("ready " + micros());
+    }
+
+    /** Items, cron, monitoring and failover of each job: equal ones, or those of {@code --specs}. */
+    private static List<String[]> specs(Options options) {
+        int jobs = options.number("jobs", 1);
+        String equal = String.join(":", options.get("items", "1"), options.need("cron"),
+                String.valueOf(options.flag("monitor", true)), String.valueOf(options.flag("failover", false)));
+        String different = options.get("specs", "");
+        List<String> all = different.isEmpty()
+                ? Collections.nCopies(jobs, equal) : Arrays.asList(different.split(";"));
+        return all.stream().map(spec -> spec.split(":")).collect(Collectors.toList());
     }
 
     private static long micros() {
@@ -111,9 +124,9 @@ public final class Bench {
 
         private final List<Integer> batch = Collections.nCopies(BATCH, 1);
 
-        private long rows;
+        private final AtomicLong rows = new AtomicLong();
 
-        private long told;
+        private final AtomicLong told = new AtomicLong();
 
         @Override
         public List<Integer> fetchData(ShardingContext context) {
@@ -122,11 +135,11 @@ public final class Bench {
 
         @Override
         public void processData(ShardingContext context, List<Integer> data) {
-            rows += data.size();
+            long count = rows.addAndGet(data.size());
             long now = micros();
-            if (now - told > 200_000) {
-                told = now;
-                print("rows " + rows + " " + now);
+            long last = told.get();
+            if (now - last > 200_000 && told.compareAndSet(last, now)) {
+                print("rows " + count + " " + now);
             }
         }
     }
