@@ -258,7 +258,7 @@ impl Scenario {
         let focus = rng.chance(35).then(|| (rng.below(FAULTS), rng.below(OPERATIONS)));
         scenario.plan = Planner { focus, rng: &mut rng, scenario: &scenario, slow, plan: Vec::new() }.plan();
         scenario.set_trap(slow);
-        // What policies change does not change when it ends.
+        // Policies may take from the plan; a seed lasts for as long as it did without them.
         scenario.ends_at = scenario.last_moment();
         scenario.draw_policies();
         scenario.set_stage();
@@ -498,7 +498,7 @@ impl JobSetup {
 }
 
 /// A moment far from any change of clocks.
-pub(crate) fn only_base() -> Timestamp {
+pub(crate) fn calm_day() -> Timestamp {
     BASES[BASES.len() - 1].parse().expect("it is written well")
 }
 

@@ -8,10 +8,11 @@ use elasticjob_core::spec::JobSpec;
 
 use crate::rng::Rng;
 use crate::scenario::{
-    Ambush, Blow, Deed, JobSetup, Ms, Omen, Operation, PATIENCE, Scenario, clock, next_fire, only_base,
+    Ambush, Blow, Deed, JobSetup, Ms, Omen, Operation, PATIENCE, Scenario, calm_day, clock, next_fire,
 };
 
 impl Scenario {
+    /// A few seeds are about a cluster made for one moment, and nothing else happens in it.
     pub(crate) fn set_stage(&mut self) {
         let mut rng = Rng::new(self.seed ^ 0x73_7461_6765);
         let trap: fn(&mut Scenario, &mut Rng) = match rng.below(100) {
@@ -40,7 +41,7 @@ impl Scenario {
         let (period, hooks) = (cron.1, Hooks::default());
         let (long_percent, endless_percent, deaf_percent) = (0, 0, 20);
         self.jobs = vec![JobSetup { spec, period, long_percent, endless_percent, deaf_percent, hooks }];
-        self.base = only_base();
+        self.base = calm_day();
         self.clocks = (0..hosts).map(|_| clock(rng)).collect();
         self.session_timeout = 4_000;
         self.looks_at_clock = 10_000;
