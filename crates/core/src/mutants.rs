@@ -159,6 +159,8 @@ mutants! {
     StopWhileCalling,
     /// A round that ends while a hook is called takes that call for its own.
     RenameCall,
+    /// The hook after a round is told of an earlier fire that only ended with it, and whose hook was called.
+    NameAfterLast,
     /// A registration that is to be removed is removed, whoever has registered since.
     TakeAwayBlindly,
     /// An instance id names a process, not a session.

@@ -469,14 +469,19 @@ impl Scenario {
     }
 
     /// How far clocks may be ahead: items whose fires they settled wait for that long. Beyond an hour nobody
-    /// believes them, but until the next fire that hour may come near.
+    /// believes them, but until the next fire that hour may come near; and where clocks are wrong more than once, one that is
+    /// wrong may believe another.
     fn furthest_ahead(&self) -> Ms {
-        let steps = self.plan.iter().map(|(_, deed)| match deed {
-            Deed::ClockStep(_, by) => by.unsigned_abs(),
-            _ => 0,
-        });
+        let steps = || {
+            self.plan.iter().filter_map(|(at, deed)| match deed {
+                Deed::ClockStep(_, by) => Some((*at, by.unsigned_abs())),
+                _ => None,
+            })
+        };
         let period = self.jobs.iter().map(|it| it.period).max().unwrap_or_default();
-        steps.sum::<Ms>().min(3_600_000 + period)
+        let reach = steps().map(|(at, by)| at + by).max().unwrap_or_default();
+        let believed = if steps().count() > 1 { reach.saturating_sub(self.healed_at) } else { 0 };
+        steps().map(|it| it.1).sum::<Ms>().min(believed.max(3_600_000) + period)
     }
 
     /// The time of day, as a clock that is right shows it.

@@ -1,5 +1,5 @@
-//! Traps with a stage of their own: seeds about one moment alone that takes a cluster of a certain kind. One seed in a
-//! hundred for each, drawn apart, so that the rest of the seeds is what it was.
+//! Traps with a stage of their own: seeds about one moment alone that takes a cluster of a certain kind. One
+//! seed in a hundred for each, drawn apart, so that the rest of the seeds is what it was.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ impl Scenario {
         self.ends_at = self.last_moment();
     }
 
-    /// One monitored job that makes up for what it missed, on that many hosts, of which the last ones start later.
+    /// One monitored job that makes up for what it missed, on that many hosts. The late ones, which are the
+    /// last, are to be started.
     fn stage(&mut self, rng: &mut Rng, hosts: usize, late: usize, items: u32, cron: (&str, Ms)) {
         let mut spec = JobSpec::new("job-0", items);
         spec.cron = Some(cron.0.to_owned());
@@ -64,8 +65,8 @@ impl Scenario {
         self.plan.push((at, Deed::Ambush(0, Ambush { omen, blow, delay, times: 1 })));
     }
 
-    /// Items are disabled while monitoring begins, and enabled again while others run. The next fire is skipped for
-    /// them, while others wait to get them.
+    /// Items are disabled while monitoring begins, and enabled again while others run. The next fire is
+    /// skipped for them, while somebody waits to get them.
     fn skipped_without_a_cursor(&mut self, rng: &mut Rng) {
         self.stage(rng, 3, 1, 6, ("0/20 * * * * ?", 20_000));
         (self.jobs[0].spec.misfire, self.jobs[0].spec.monitor_execution) = (false, false);
@@ -80,8 +81,8 @@ impl Scenario {
         self.plan.push((first + 20_000 - rng.range(1_000..=5_000), Deed::Start(2)));
     }
 
-    /// Without monitoring a round begins at once, but for one that makes up for a missed fire: it takes the mark away
-    /// first, and the next fire comes meanwhile.
+    /// Without monitoring a round begins at once, but for one that makes up for a missed fire: it takes the
+    /// mark away first, and the next fire comes meanwhile.
     fn fires_while_rounds_begin(&mut self, rng: &mut Rng) {
         self.stage(rng, 5, 0, 5, ("0/5 * * * * ?", 5_000));
         (self.jobs[0].spec.monitor_execution, self.jobs[0].long_percent) = (false, 50);
@@ -89,8 +90,8 @@ impl Scenario {
         self.healed_at = 150_000;
     }
 
-    /// A leader waits for an item that must go, loses patience, and is told that others must go, too, as it begins to move
-    /// what is left.
+    /// A leader waits for an item that must go, loses patience, and is told that others must go, too, as it
+    /// begins to move what is left.
     fn count_changes_after_a_wait(&mut self, rng: &mut Rng) {
         self.stage(rng, 3, 0, 8, ("0/20 * * * * ?", 20_000));
         self.jobs[0].long_percent = 60;
@@ -134,7 +135,8 @@ impl Scenario {
         self.plan.push((asked + rng.range(50..=200), Deed::Partition { host, up, down, hold, lasts }));
     }
 
-    /// While one calls the hook after a round, a request to another, who is shut down, comes to it with the items.
+    /// While one calls the hook after a round, a request to another, who is shut down, comes to it with the
+    /// items.
     fn something_ends_during_a_call(&mut self, rng: &mut Rng) {
         self.stage(rng, 3, 0, 6, ("0/10 * * * * ?", 10_000));
         self.call_once();

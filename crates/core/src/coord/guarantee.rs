@@ -389,7 +389,13 @@ impl Coordinator {
         match slot {
             // A call that is under way comes back under the name that it began with.
             Some(barrier) if barrier.call != Call::Open && !on(Mutant::RenameCall) => barrier.fire = fire,
-            Some(barrier) => (barrier.order, barrier.fire, barrier.give_up_at) = (order, fire, give_up_at),
+            Some(barrier) => {
+                // What ends with a later round is told of by the name of that one.
+                if barrier.fire <= round.nominal || on(Mutant::NameAfterLast) {
+                    barrier.order = order;
+                }
+                (barrier.fire, barrier.give_up_at) = (fire, give_up_at);
+            }
             None => {
                 let (call, told_to_stop) = (Call::Open, false);
                 *slot = Some(Barrier { order, fire, give_up_at, call, told_to_stop });

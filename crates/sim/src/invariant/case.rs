@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use elasticjob_core::coord::Slot;
+use elasticjob_core::coord::{Slot, Verdict};
 use elasticjob_core::event::{Event, Skip, Source};
 use elasticjob_core::plan::Plan;
 use elasticjob_core::spec::JobSpec;
@@ -48,6 +48,8 @@ pub(super) struct JobCase<'a> {
     pub(super) events: Vec<(Ms, Instance, &'a Event)>,
     /// When the job's nodes went or came.
     pub(super) existence: Vec<(Ms, bool)>,
+    /// When somebody was at removing a job, this one or another.
+    removing: Vec<Ms>,
     /// By item: how each of its fires was settled, in the order of time.
     pub(super) settled: BTreeMap<u32, Vec<Settled<'a>>>,
 }
@@ -81,6 +83,7 @@ impl<'a> Case<'a> {
                 Fact::Config(job, spec) => jobs[*job].configs.push((*at, spec.as_deref())),
                 Fact::Exists(job, exists) => jobs[*job].existence.push((*at, *exists)),
                 Fact::Recorded(instance, job, event) => jobs[*job].events.push((*at, *instance, event)),
+                Fact::Fault("remove", true) => jobs.iter_mut().for_each(|it| it.removing.push(*at)),
                 Fact::Fault("bad document", true) => bad_documents.push((*at, Ms::MAX)),
                 Fact::Fault("bad document", false) => {
                     if let Some(stood) = bad_documents.iter_mut().find(|it: &&mut (Ms, Ms)| it.1 == Ms::MAX) {
@@ -294,13 +297,25 @@ impl<'a> Case<'a> {
         if self.has_hooks(run.job) { self.claimed_at(run) } else { run.started }
     }
 
-    /// When the last claim before the start of a run was sent.
+    /// When the last claim before the start of a run was sent: for the first time, if nobody knew what had become of it and
+    /// it was sent again.
     pub(super) fn claimed_at(&self, run: &UserRun) -> Ms {
-        let is_claim = |it: &&(Ms, Fact)| matches!(it.1, Fact::Sent(i, j, Slot::Run) if i == run.instance && j == run.job);
         let facts = &self.history.facts; // In the order of time.
         let before = &facts[..facts.partition_point(|it| it.0 <= run.started)];
-        let claim = before.iter().rev().find(is_claim);
-        claim.map_or(run.started, |it| it.0)
+        let mut claim = None;
+        for (at, fact) in before.iter().rev() {
+            match fact {
+                Fact::Sent(i, j, Slot::Run) if (*i, *j) == (run.instance, run.job) => claim = Some(*at),
+                Fact::Settled(i, j, Slot::Run, verdict) if (*i, *j) == (run.instance, run.job) => {
+                    if claim.is_some() && *verdict != Verdict::Unknown {
+                        break;
+                    }
+                }
+                Fact::Opened(instance) if *instance == run.instance => break,
+                _ => {}
+            }
+        }
+        claim.unwrap_or(run.started)
     }
 
     /// Since when the instance leads the job, as far as it knows: it was elected, and has not stepped down since.
@@ -338,6 +353,7 @@ impl<'a> JobCase<'a> {
     pub(super) fn removed_between(&self, from: Ms, until: Ms) -> bool {
         let gone = self.configs.iter().filter(|it| it.1.is_none()).map(|it| it.0);
         let gone = gone.chain(self.existence.iter().filter(|it| !it.1).map(|it| it.0));
+        let gone = gone.chain(self.removing.iter().copied());
         gone.into_iter().any(|at| from <= at && at <= until)
     }
 

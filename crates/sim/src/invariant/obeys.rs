@@ -53,10 +53,17 @@ fn is_handed_out(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
         }
         // What was changed back before it was taken away, or could be because it ran, needs no handing out.
         let is_it = |it: &&(Ms, Instance, &Event)| it.0 <= *at && matches!(it.2, Event::Resharded { .. });
-        let handed_out =
-            case.jobs[job].events.iter().rev().find(is_it).and_then(|it| case.jobs[job].config_at(it.0));
+        let last = case.jobs[job].events.iter().rev().find(is_it);
+        let handed_out = last.and_then(|it| case.jobs[job].config_at(it.0));
+        // The last assignment may have been for this very number, by a document that was replaced and put back since.
+        let mut known = last.into_iter().flat_map(|it| case.configs_around(job, it.0));
+        if known.any(|it| it.sharding_total_count == count) {
+            continue;
+        }
         let old = handed_out.map_or(0, |it| it.sharding_total_count);
-        if old <= count && (old..count).all(|item| case.is_running(job, item, *at)) {
+        // Where hooks come first, what was claimed counts as running, and nobody sees it.
+        let stayed = |item| case.is_running(job, item, *at) || case.has_hooks(job);
+        if old <= count && (old..count).all(stayed) {
             continue;
         }
         let undisturbed = case.calm.iter().any(|it| it.0 == at + settling);

@@ -109,7 +109,8 @@ fn count(case: &Case<'_>, job: usize, instance: Instance, found: &mut Vec<Violat
     }
 }
 
-/// That there was nothing to run is told with the answer, and an answer that was lost on its way is not recorded.
+/// That there was nothing to run is told with the answer, and an answer that was lost on its way is not
+/// recorded.
 fn is_in_doubt(case: &Case<'_>, job: usize, instance: Instance, since: Ms) -> bool {
     let lost = case.history.facts.iter().filter(|it| {
         matches!(it.1, Fact::Settled(i, j, Slot::Run, Verdict::Unknown) if j == job && i == instance)
@@ -118,8 +119,8 @@ fn is_in_doubt(case: &Case<'_>, job: usize, instance: Instance, since: Ms) -> bo
     lost.map(|it| it.0).any(|at| !has_items(case, job, instance, at))
 }
 
-/// The instance ran something under marks before that, and nothing but losses has come in between: it still has that to
-/// run, and sees by the marks what became of its claim.
+/// The instance ran something under marks before that, and nothing but losses has come in between: it still has
+/// that to run, and sees by the marks what became of its claim.
 fn has_items(case: &Case<'_>, job: usize, instance: Instance, at: Ms) -> bool {
     let until = at + case.history.scenario.session_timeout;
     let runs = &case.jobs[job].runs;
