@@ -144,17 +144,20 @@ struct Hooked(Option<Timestamp>);
 
 /// What ends with this round, if the hook is to be called after it.
 fn closes(at: &Standpoint<'_>, round: &Round) -> Option<Hooked> {
-    let of = |item: &u32| at.cursor(at.item(*item)?);
-    let fire = match round.source {
-        _ if !at.calls_once() => None,
-        Source::Failover => round.items.iter().filter_map(of).max().map(|fire| Hooked(Some(fire))),
-        Source::Schedule | Source::Misfire | Source::Trigger => Some(Hooked(round.nominal)),
-    };
+    let Hooked(fire) = stands_for(at, round).filter(|_| at.calls_once())?;
     // What runs while the end of a round is waited for ends with that round. Registered for anything else, it would look
     // as if that wait were over.
-    let last = at.barriers.after.as_ref().and_then(|it| it.fire);
-    let fire = fire.map(|Hooked(fire)| Hooked(fire.max(last)));
-    fire.filter(|it| !was_called(at, Phase::Completed, it.0))
+    let fire = fire.max(at.barriers.after.as_ref().and_then(|it| it.fire));
+    (!was_called(at, Phase::Completed, fire)).then_some(Hooked(fire))
+}
+
+/// The fire that a round is for, or that what it takes over was for.
+fn stands_for(at: &Standpoint<'_>, round: &Round) -> Option<Hooked> {
+    let of = |item: &u32| at.cursor(at.item(*item)?);
+    match round.source {
+        Source::Failover => round.items.iter().filter_map(of).max().map(|fire| Hooked(Some(fire))),
+        Source::Schedule | Source::Misfire | Source::Trigger => Some(Hooked(round.nominal)),
+    }
 }
 
 /// What a claim says besides: this item is about to start.
@@ -382,6 +385,7 @@ impl Coordinator {
             Phase::Completed => (deadlines.completed, closes(&at, round)),
         };
         let Some(Hooked(fire)) = fire else { return };
+        let own = stands_for(&at, round).and_then(|it| it.0);
         let order = self.order(round);
         let give_up_at = self.now.mono.saturating_add(wait);
         let slot = self.barriers.slot(phase);
@@ -391,7 +395,7 @@ impl Coordinator {
             Some(barrier) if barrier.call != Call::Open && !on(Mutant::RenameCall) => barrier.fire = fire,
             Some(barrier) => {
                 // What ends with a later round is told of by the name of that one.
-                if barrier.fire <= round.nominal || on(Mutant::NameAfterLast) {
+                if barrier.fire <= own || on(Mutant::NameAfterLast) {
                     barrier.order = order;
                 }
                 (barrier.fire, barrier.give_up_at) = (fire, give_up_at);
