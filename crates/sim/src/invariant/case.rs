@@ -306,10 +306,12 @@ impl<'a> Case<'a> {
         for (at, fact) in before.iter().rev() {
             match fact {
                 Fact::Sent(i, j, Slot::Run) if (*i, *j) == (run.instance, run.job) => claim = Some(*at),
-                Fact::Settled(i, j, Slot::Run, verdict) if (*i, *j) == (run.instance, run.job) => {
-                    if claim.is_some() && *verdict != Verdict::Unknown {
-                        break;
-                    }
+                Fact::Settled(i, j, Slot::Run, verdict)
+                    if (*i, *j) == (run.instance, run.job)
+                        && claim.is_some()
+                        && *verdict != Verdict::Unknown =>
+                {
+                    break;
                 }
                 Fact::Opened(instance) if *instance == run.instance => break,
                 _ => {}

@@ -171,11 +171,13 @@ fn schedule_is_old(case: &Case<'_>, run: &UserRun) -> Option<String> {
 fn clock_is_off(case: &Case<'_>, run: &UserRun) -> Option<String> {
     let limits = case.configs_around(run.job, run.started).map(|it| i64::from(it.max_time_diff_seconds));
     let limit = limits.min().filter(|it| *it >= 0)?;
-    // The registry read its clock at some time between question and answer: nobody knows when.
-    let uncertain = i64::try_from(run.started - case.claimed_at(run)).unwrap_or(i64::MAX);
+    // The registry read its clock at some time between question and answer: nobody knows when. What has been claimed by
+    // a clock that was right may wait for a hook, and start by one that is not.
+    let waited = run.started - case.claimed_at(run);
+    let uncertain = i64::try_from(waited).unwrap_or(i64::MAX);
     // Asked a while ago, it may have been right then.
     let off = run.clock_off.abs() > limit * 1_000 + 5_000 + uncertain
-        && run.clock_off_for > case.history.scenario.news_time();
+        && run.clock_off_for > case.history.scenario.news_time() + waited;
     off.then(|| {
         format!("job {}: item {} runs by a clock that is off by {} ms", run.job, run.item, run.clock_off)
     })
