@@ -187,7 +187,12 @@ impl World {
             (Blow::ShutDown, Some(process)) => {
                 self.operate(job, &Operation::ShutDown(self.processes[process].host));
             }
-            (Blow::Crash | Blow::ShutDown, None) => {}
+            (Blow::Orphan, Some(process)) => {
+                self.operate(job, &Operation::Trigger);
+                let host = (self.processes[process].host + 1) % self.hosts.len();
+                self.operate(job, &Operation::ShutDown(host));
+            }
+            (Blow::Crash | Blow::ShutDown | Blow::Orphan, None) => {}
             (Blow::Disable, _) => self.operate(job, &Operation::Item(item, false)),
             (Blow::ForgetMisfires, _) => self.operate(job, &Operation::Misfire(false)),
             (Blow::Trigger, _) => self.operate(job, &Operation::Trigger),

@@ -20,5 +20,6 @@ mod registry;
 pub mod rng;
 pub mod runner;
 pub mod scenario;
+mod traps;
 mod user;
 pub mod world;

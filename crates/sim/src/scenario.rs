@@ -18,7 +18,7 @@ const FAULTS: usize = 13;
 const OPERATIONS: usize = 22;
 
 /// How long a leader waits for running items before it moves the others.
-const PATIENCE: Ms = 10_000;
+pub(crate) const PATIENCE: Ms = 10_000;
 
 /// The longest that a hook takes.
 const CALL_MAX: Ms = 8_000;
@@ -177,6 +177,10 @@ pub enum Omen {
     TakenOver,
     /// A fire of it was missed, or a request to run it.
     Missed,
+    /// The leader says that there will be another assignment.
+    Announced,
+    /// Somebody calls the hook after a round, and it takes a while.
+    Calls,
 }
 
 /// What can be done to an item at that moment.
@@ -196,6 +200,8 @@ pub enum Blow {
     Count(u32),
     /// All clocks are put right.
     ClocksRight,
+    /// Everybody is asked to run, and one of the others is shut down before it can.
+    Orphan,
 }
 
 const SCHEDULES: [(&str, Ms); 6] = [
@@ -252,11 +258,19 @@ impl Scenario {
         let focus = rng.chance(35).then(|| (rng.below(FAULTS), rng.below(OPERATIONS)));
         scenario.plan = Planner { focus, rng: &mut rng, scenario: &scenario, slow, plan: Vec::new() }.plan();
         scenario.set_trap(slow);
-        let period = scenario.jobs.iter().map(|it| it.period).max().unwrap_or_default();
-        scenario.ends_at =
-            scenario.healed_at + 2 * scenario.settling_time() + scenario.longest_run() + 4 * period;
+        // Policies may take from the plan; a seed lasts for as long as it did without them.
+        scenario.ends_at = scenario.last_moment();
         scenario.draw_policies();
+        scenario.set_stage();
         scenario
+    }
+
+    /// The end, if everything goes as it does now.
+    pub(crate) fn last_moment(&self) -> Ms {
+        let period = self.jobs.iter().map(|it| it.period).max().unwrap_or_default();
+        // Whoever waits for a hook in vain, after a new assignment perhaps twice, gives up after half a minute.
+        let waiting = if self.has_hooks() { 60_000 } else { 0 };
+        self.healed_at + 2 * self.settling_time() + self.longest_run() + 4 * period + waiting
     }
 
     /// A few seeds are about one thing alone, which would hardly ever come about beside all the others. Drawn apart,
@@ -488,14 +502,19 @@ impl JobSetup {
     }
 }
 
+/// A moment far from any change of clocks.
+pub(crate) fn calm_day() -> Timestamp {
+    BASES[BASES.len() - 1].parse().expect("it is written well")
+}
+
 /// The next fire of a job, if clocks are right and nobody changes its schedule.
-fn next_fire(scenario: &Scenario, job: usize, at: Ms) -> Ms {
+pub(crate) fn next_fire(scenario: &Scenario, job: usize, at: Ms) -> Ms {
     let period = scenario.jobs[job].period.max(5_000);
     let of_day = scenario.base.as_millisecond().unsigned_abs() + at;
     at + (period - of_day % period)
 }
 
-fn clock(rng: &mut Rng) -> ClockSetup {
+pub(crate) fn clock(rng: &mut Rng) -> ClockSetup {
     ClockSetup { offset: rng.signed(-40..=40), drift_ppm: rng.signed(-300..=300) }
 }
 

@@ -1,10 +1,10 @@
 //! User code: runs that take their time, fail, do not listen, and write to a store that checks tokens.
 
 use elasticjob_core::coord::{HookOrder, Input, Order};
-use elasticjob_core::event::Outcome;
+use elasticjob_core::event::{Hook, Outcome};
 
 use crate::history::{Fact, HookCall, ProcessId, RunId, UserRun};
-use crate::scenario::Ms;
+use crate::scenario::{Ms, Omen};
 use crate::world::{Event, World};
 
 impl World {
@@ -63,6 +63,10 @@ impl World {
         let lasts = if self.rng.chance(10) { self.rng.range(1_000..=8_000) } else { self.rng.range(1..=200) };
         let error = self.rng.chance(10).then(|| "it went wrong".to_owned());
         self.after(lasts, Event::HookReturn(self.calls.len() - 1, error));
+        if hook == Hook::OnceAfter && lasts >= 1_000 {
+            let me = self.processes[process].me();
+            self.spring(job, 0, Omen::Calls, &me);
+        }
     }
 
     pub(crate) fn return_from_hook(&mut self, id: usize, error: Option<String>) {

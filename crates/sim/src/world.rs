@@ -292,6 +292,7 @@ impl World {
             Node::Running(item) => self.spring(job, item, Omen::Claimed, data),
             Node::Failover(item) => self.spring(job, item, Omen::TakenOver, data),
             Node::Misfire(item) => self.spring(job, item, Omen::Missed, ""),
+            Node::Necessary => self.spring(job, 0, Omen::Announced, ""),
             _ => {}
         }
     }

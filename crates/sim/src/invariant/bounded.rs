@@ -54,7 +54,8 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     }
 }
 
-/// A leader waits for running items once, and not for long.
+/// A leader waits for running items once, and not for long, also if there are to be more or fewer of them
+/// meanwhile.
 fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
     let bound = 11_000 + 10 * case.history.scenario.latency.1 + 2 * case.clock_error();
     for (at, fact) in &case.history.facts {
@@ -66,8 +67,9 @@ fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
             Event::Abdicated => at.saturating_sub(1_000) <= it.0 && it.0 <= until && it.1 == *instance,
             _ => false,
         };
+        let left_alone = case.is_left_alone(*at, until, |it| matches!(it, Fact::Config(_, Some(_))));
         // Where the last of all was shut down just before, there is nobody left to make it.
-        let undisturbed = case.is_undisturbed(*at, until) && case.anybody_may_work(*job, *at);
+        let undisturbed = left_alone && case.anybody_may_work(*job, *at);
         if undisturbed
             && until <= case.history.scenario.ends_at
             && !case.jobs[*job].events.iter().any(|it| made(&it))

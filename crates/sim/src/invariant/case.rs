@@ -114,6 +114,25 @@ impl<'a> Case<'a> {
         !self.disturbed.iter().any(|it| it.0 <= until && from <= it.1)
     }
 
+    /// The same, but for what does not count.
+    pub(super) fn is_left_alone(&self, from: Ms, until: Ms, but_for: impl Fn(&Fact) -> bool) -> bool {
+        let mut on = 0_usize;
+        for (at, fact) in self.turns.iter().copied().take_while(|it| it.0 <= until) {
+            if but_for(fact) {
+                continue;
+            }
+            match fact {
+                Fact::Fault(_, true) => on += 1,
+                Fact::Fault(_, false) => on = on.saturating_sub(1),
+                _ => {}
+            }
+            if *at >= from && disturbs(fact) {
+                return false;
+            }
+        }
+        on == 0
+    }
+
     /// Something was wrong for a while in this stretch: news may have been late.
     pub(super) fn has_faults(&self, from: Ms, until: Ms) -> bool {
         self.disturbed.iter().any(|it| it.0 < it.1 && it.0 <= until && from <= it.1)
@@ -213,6 +232,14 @@ impl<'a> Case<'a> {
     /// The item ran about then, wherever.
     pub(super) fn is_running(&self, job: usize, item: u32, at: Ms) -> bool {
         self.jobs[job].runs.iter().any(|it| it.item == item && self.is_on(it, at))
+    }
+
+    /// What ran about then for an earlier session of the process that runs the item now.
+    pub(super) fn is_outlived(&self, run: &UserRun, at: Ms) -> bool {
+        let earlier = |it: &&UserRun| {
+            it.item == run.item && it.instance.process == run.instance.process && it.instance < run.instance
+        };
+        self.jobs[run.job].runs.iter().copied().filter(earlier).any(|it| self.is_on(it, at))
     }
 
     fn is_on(&self, run: &UserRun, at: Ms) -> bool {
@@ -426,32 +453,41 @@ fn disturbed(history: &History) -> BTreeSet<(Ms, Ms)> {
                 let began = on.get_mut(what).and_then(Vec::pop).unwrap_or(*at);
                 disturbed.insert((began, *at));
             }
-            Fact::Config(..)
-            | Fact::Exists(..)
-            | Fact::Born(..)
-            | Fact::Died(_)
-            | Fact::Leaving(_)
-            | Fact::Left(_)
-            | Fact::Opened(_)
-            | Fact::Closed(..)
-            | Fact::Server(..)
-            | Fact::Item(..)
-            | Fact::ShutDown(..)
-            | Fact::Stopped(..) => drop(disturbed.insert((*at, *at))),
-            Fact::Paused(_)
-            | Fact::Resumed(_)
-            | Fact::Triggered(..)
-            | Fact::Started(_)
-            | Fact::Ended(_)
-            | Fact::Cancelled(_)
-            | Fact::Wrote(..)
-            | Fact::Recorded(..)
-            | Fact::Sent(..)
-            | Fact::Settled(..)
-            | Fact::Resynced(..) => {}
+            fact if disturbs(fact) => drop(disturbed.insert((*at, *at))),
+            _ => {}
         }
     }
     disturbed
+}
+
+/// Whether it was done to the cluster, and is not what the cluster does.
+fn disturbs(fact: &Fact) -> bool {
+    match fact {
+        Fact::Fault(..)
+        | Fact::Config(..)
+        | Fact::Exists(..)
+        | Fact::Born(..)
+        | Fact::Died(_)
+        | Fact::Leaving(_)
+        | Fact::Left(_)
+        | Fact::Opened(_)
+        | Fact::Closed(..)
+        | Fact::Server(..)
+        | Fact::Item(..)
+        | Fact::ShutDown(..)
+        | Fact::Stopped(..) => true,
+        Fact::Paused(_)
+        | Fact::Resumed(_)
+        | Fact::Triggered(..)
+        | Fact::Started(_)
+        | Fact::Ended(_)
+        | Fact::Cancelled(_)
+        | Fact::Wrote(..)
+        | Fact::Recorded(..)
+        | Fact::Sent(..)
+        | Fact::Settled(..)
+        | Fact::Resynced(..) => false,
+    }
 }
 
 /// Stretches that begin when everything has settled. A new assignment disturbs too: until it is made, nobody

@@ -91,7 +91,7 @@ fn excuse_for_run(case: &Case<'_>, spec: &JobSpec, run: &UserRun, at: Ms, itself
         // It is lawful only if the later fire came before the replay of this one could begin.
         let due = run.nominal.map_or(0, |it| case.true_time(it)).unsigned_abs();
         // What still runs for an earlier session is in the way, and without monitoring nobody can note it.
-        let zombie = !spec.monitor_execution && case.is_running(run.job, run.item, at);
+        let zombie = !spec.monitor_execution && case.is_outlived(run, at);
         return (free + bound < due && !zombie)
             .then(|| format!("run {} of a later fire swallowed it", run.id));
     }

@@ -6,7 +6,7 @@ use elasticjob_core::coord::{Slot, Verdict};
 use elasticjob_core::event::{Event, Source};
 
 use super::Violation;
-use super::case::Case;
+use super::case::{Case, takes_turns};
 use crate::history::{Fact, Instance, UserRun};
 use crate::scenario::Ms;
 
@@ -14,7 +14,9 @@ pub(super) const SENTENCE: &str = "a trigger runs exactly once on every instance
 
 pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     for job in 0..case.jobs.len() {
-        let mut instances: Vec<Instance> = asked(case, job).map(|it| it.1).collect();
+        let ran = case.jobs[job].runs.iter().filter(|it| it.source == Source::Trigger);
+        let ran = ran.map(|it| it.instance);
+        let mut instances: Vec<Instance> = asked(case, job).map(|it| it.1).chain(ran).collect();
         instances.sort_unstable();
         instances.dedup();
         for instance in instances {
@@ -90,23 +92,46 @@ fn count(case: &Case<'_>, job: usize, instance: Instance, found: &mut Vec<Violat
             format!("job {job}: {instance:?} was asked {} times and ran {}", times.len(), answers.len());
         found.push(Violation { invariant: "triggers", at: answers[times.len()].1, what });
     }
+    let Some(&first) = times.first() else { return };
     let lives = case.session_end(instance).is_none();
     let stopped = case
         .turns
         .iter()
         .any(|it| matches!(it.1, Fact::Stopped(i, j, _) if j == job && i.process == instance.process));
-    // An answer that was lost on its way is not recorded.
-    let in_doubt = case.history.facts.iter().any(|it| {
-        matches!(it.1, Fact::Settled(i, j, Slot::Run, Verdict::Unknown) if j == job && i == instance)
-            && it.0 >= times[0]
-    });
     if lives
         && !stopped
-        && !in_doubt
         && answered < times.len()
-        && !case.jobs[job].removed_between(times[0], Ms::MAX)
+        && !is_in_doubt(case, job, instance, first)
+        && !case.jobs[job].removed_between(first, Ms::MAX)
     {
         let what = format!("job {job}: {instance:?} was asked {} times and answered {answered}", times.len());
-        found.push(Violation { invariant: "triggers", at: times[0], what });
+        found.push(Violation { invariant: "triggers", at: first, what });
     }
+}
+
+/// That there was nothing to run is told with the answer, and an answer that was lost on its way is not
+/// recorded.
+fn is_in_doubt(case: &Case<'_>, job: usize, instance: Instance, since: Ms) -> bool {
+    let lost = case.history.facts.iter().filter(|it| {
+        matches!(it.1, Fact::Settled(i, j, Slot::Run, Verdict::Unknown) if j == job && i == instance)
+            && it.0 >= since
+    });
+    lost.map(|it| it.0).any(|at| !has_items(case, job, instance, at))
+}
+
+/// The instance ran something under marks before that, and nothing but losses has come in between: it still has
+/// that to run, and sees by the marks what became of its claim.
+fn has_items(case: &Case<'_>, job: usize, instance: Instance, at: Ms) -> bool {
+    let until = at + case.history.scenario.session_timeout;
+    let runs = &case.jobs[job].runs;
+    let Some(run) = runs.iter().rfind(|it| it.instance == instance && it.started < at) else { return false };
+    let loss = |it: &Fact| matches!(it, Fact::Fault("lost answers" | "lost requests", _));
+    let moved = |it: &(Ms, Instance, &Event)| {
+        (run.started..=until).contains(&it.0) && matches!(it.2, Event::Resharded { .. })
+    };
+    let turns = case.jobs[job].config_at(at).is_some_and(takes_turns);
+    case.is_monitored_between(job, run.started, until)
+        && case.is_left_alone(run.started, until, loss)
+        && !case.jobs[job].events.iter().any(moved)
+        && !turns
 }
