@@ -161,6 +161,8 @@ mutants! {
     RenameCall,
     /// The hook after a round is told of an earlier fire that only ended with it, and whose hook was called.
     NameAfterLast,
+    /// Who called a hook takes it for known once another has registered what it registered.
+    LetGoUntold,
     /// A registration that is to be removed is removed, whoever has registered since.
     TakeAwayBlindly,
     /// An instance id names a process, not a session.

@@ -237,6 +237,16 @@ fn is_let_go(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier) -> bool {
     was_called(at, phase, barrier.fire) || !is_mine(at, phase, barrier)
 }
 
+/// After we called it: everybody can see that. That what we registered is gone is not enough, it may have been replaced
+/// for another round.
+fn has_let_go(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier) -> bool {
+    let told = at.view.hooked.get(&phase).is_some_and(|it| it.at == barrier.fire);
+    match barrier.fire {
+        Some(_) if !on(Mutant::LetGoUntold) => was_called(at, phase, barrier.fire) || told,
+        _ => is_let_go(at, phase, barrier),
+    }
+}
+
 /// Whether the hook may be called now.
 fn is_met(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier) -> bool {
     let all = *at.sees == super::Focus::Everything;
@@ -450,7 +460,7 @@ impl Coordinator {
         let said = match barrier.call {
             Call::UnderWay => return false,
             // One that was shut down cannot let the others go. To them it is one that died.
-            Call::Made if at.is_registered() && !is_let_go(&at, phase, barrier) => return false,
+            Call::Made if at.is_registered() && !has_let_go(&at, phase, barrier) => return false,
             Call::Open if is_let_go(&at, phase, barrier) => None,
             Call::Made => None,
             // If we are about to leave the line, another is first already.
