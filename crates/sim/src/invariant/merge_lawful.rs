@@ -14,7 +14,7 @@ pub(super) const SENTENCE: &str =
 
 pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     for run in case.history.runs.iter().filter(|it| it.source == Source::Misfire) {
-        let mut known = case.configs_between(run.job, case.decided_at(run), run.started).peekable();
+        let mut known = case.configs_between(run.job, case.claimed_at(run), run.started).peekable();
         if known.peek().is_some() && !known.any(|it| it.misfire) {
             let what = format!("job {}: item {} makes up for a missed fire, unasked", run.job, run.item);
             found.push(Violation { invariant: "merge-lawful", at: run.started, what });

@@ -109,14 +109,17 @@ fn count(case: &Case<'_>, job: usize, instance: Instance, found: &mut Vec<Violat
     }
 }
 
-/// That there was nothing to run is told with the answer, and an answer that was lost on its way is not
-/// recorded.
+/// That there was nothing to run is told with the answer, and an answer that was lost on its way is not recorded.
+/// Without marks, whoever claims again, because a claim was refused, may take two requests for one.
 fn is_in_doubt(case: &Case<'_>, job: usize, instance: Instance, since: Ms) -> bool {
-    let lost = case.history.facts.iter().filter(|it| {
-        matches!(it.1, Fact::Settled(i, j, Slot::Run, Verdict::Unknown) if j == job && i == instance)
-            && it.0 >= since
-    });
-    lost.map(|it| it.0).any(|at| !has_items(case, job, instance, at))
+    case.history.facts.iter().filter(|it| it.0 >= since).any(|(at, fact)| match fact {
+        Fact::Settled(i, j, Slot::Run, verdict) if (*i, *j) == (instance, job) => match verdict {
+            Verdict::Done => false,
+            Verdict::Refused => !case.is_monitored(job, *at),
+            Verdict::Unknown => !has_items(case, job, instance, *at),
+        },
+        _ => false,
+    })
 }
 
 /// The instance ran something under marks before that, and nothing but losses has come in between: it still has
