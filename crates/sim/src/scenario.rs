@@ -181,6 +181,8 @@ pub enum Omen {
     Announced,
     /// Somebody calls the hook after a round, and it takes a while.
     Calls,
+    /// The same, before one.
+    CallsBefore,
 }
 
 /// What can be done to an item at that moment.

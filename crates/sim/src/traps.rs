@@ -23,6 +23,8 @@ impl Scenario {
             4 => Scenario::asked_again_before_the_answer,
             5 => Scenario::waits_under_another_name,
             6 => Scenario::something_ends_during_a_call,
+            7 => Scenario::callers_before_are_shut_down,
+            8 => Scenario::something_ends_during_a_wait,
             _ => return,
         };
         trap(self, &mut rng);
@@ -142,5 +144,28 @@ impl Scenario {
         self.call_once();
         self.lie_in_wait(12_000, Omen::Calls, Blow::Orphan, rng.range(0..=300));
         self.healed_at = 120_000;
+    }
+
+    /// Where instances take turns, those who call the hook before a round are shut down, again and again. The next
+    /// registers just as they take back what they registered.
+    fn callers_before_are_shut_down(&mut self, rng: &mut Rng) {
+        self.stage(rng, 5, 0, 1, ("0/5 * * * * ?", 5_000));
+        self.call_once();
+        self.jobs[0].spec.job_sharding_strategy_type = Some("SINGLE_SHARDING_BALANCE".to_owned());
+        self.latency = (2, 150);
+        self.healed_at = 150_000;
+        for at in (12_000..self.healed_at - 20_000).step_by(20_000) {
+            self.lie_in_wait(at, Omen::CallsBefore, Blow::ShutDown, rng.range(0..=300));
+        }
+    }
+
+    /// While some wait for the end of a round, a request to one who is shut down comes to them with its items.
+    fn something_ends_during_a_wait(&mut self, rng: &mut Rng) {
+        self.stage(rng, 4, 0, 8, ("0/20 * * * * ?", 20_000));
+        self.call_once();
+        self.jobs[0].long_percent = 25;
+        let at = next_fire(self, 0, 9_000) + rng.range(1_500..=6_000);
+        self.then(at, Operation::Trigger);
+        self.then(at, Operation::ShutDown(rng.below(4)));
     }
 }

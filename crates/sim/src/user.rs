@@ -63,9 +63,14 @@ impl World {
         let lasts = if self.rng.chance(10) { self.rng.range(1_000..=8_000) } else { self.rng.range(1..=200) };
         let error = self.rng.chance(10).then(|| "it went wrong".to_owned());
         self.after(lasts, Event::HookReturn(self.calls.len() - 1, error));
-        if hook == Hook::OnceAfter && lasts >= 1_000 {
+        let omen = match hook {
+            Hook::OnceBefore => Some(Omen::CallsBefore),
+            Hook::OnceAfter => Some(Omen::Calls),
+            Hook::Before | Hook::After => None,
+        };
+        if let Some(omen) = omen.filter(|_| lasts >= 1_000) {
             let me = self.processes[process].me();
-            self.spring(job, 0, Omen::Calls, &me);
+            self.spring(job, 0, omen, &me);
         }
     }
 

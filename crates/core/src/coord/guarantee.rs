@@ -404,8 +404,9 @@ impl Coordinator {
             // A call that is under way comes back under the name that it began with.
             Some(barrier) if barrier.call != Call::Open && !on(Mutant::RenameCall) => barrier.fire = fire,
             Some(barrier) => {
-                // What ends with a later round is told of by the name of that one.
-                if barrier.fire <= own || on(Mutant::NameAfterLast) || on(Mutant::RenameCall) {
+                // What ends with a later round, or was taken over for this one, is told of by its name.
+                let is_own = barrier.fire < own || (barrier.fire == own && round.source != Source::Failover);
+                if is_own || on(Mutant::NameAfterLast) || on(Mutant::RenameCall) {
                     barrier.order = order;
                 }
                 (barrier.fire, barrier.give_up_at) = (fire, give_up_at);
@@ -465,7 +466,9 @@ impl Coordinator {
             Call::Made => None,
             // If we are about to leave the line, another is first already.
             Call::Open if first && met && self.is_free(phase.slot()) => {
-                let order = HookOrder { hook: phase.hook(), round: barrier.order.clone() };
+                // What was taken over does not say for which fire.
+                let round = Order { nominal: barrier.fire, ..barrier.order.clone() };
+                let order = HookOrder { hook: phase.hook(), round };
                 self.barriers.slot(phase).as_mut().expect("it stands").call = Call::UnderWay;
                 out.push(Effect::Hook(order));
                 return true;

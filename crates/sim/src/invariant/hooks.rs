@@ -19,6 +19,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             twice(case, job, found);
             too_early(case, job, found);
             in_vain(case, job, found);
+            misnamed(case, job, found);
         }
         goes_on(case, job, found);
     }
@@ -108,6 +109,20 @@ fn is_late(case: &Case<'_>, run: &UserRun) -> bool {
         spec.and_then(|it| case.schedule(it)).zip(run.nominal).and_then(|(it, fire)| it.next_after(fire));
     let error = case.clock_error().cast_signed();
     next.is_some_and(|it| case.true_time(it) <= run.started.cast_signed() + error)
+}
+
+/// The hook after a fire is told of a round for that fire, or of what was taken over for it.
+fn misnamed(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
+    for call in calls(case, job, Hook::OnceAfter) {
+        let of_call = |it: &&&UserRun| (it.instance, it.round) == (call.instance, call.round);
+        let mut told_of = case.jobs[job].runs.iter().filter(of_call);
+        let other = told_of.find(|it| it.nominal != call.nominal && it.source != Source::Failover);
+        if let Some(run) = other {
+            let (of, told) = (call.nominal, run.nominal);
+            let what = format!("job {job}: the hook after {of:?} is told of run {}, for {told:?}", run.id);
+            found.push(Violation { invariant: "hooks", at: call.started, what });
+        }
+    }
 }
 
 /// Once nothing goes wrong, nobody waits until he gives up.
