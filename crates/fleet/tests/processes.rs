@@ -79,7 +79,7 @@ async fn what_wakes_up_after_its_session_has_died_starts_nothing_and_its_writes_
     first.resume().unwrap();
     fleet.until("a refusal", |lines| lines.iter().any(|it| it.what == written(&lost.run, false))).await;
     let told = |it: &Line| matches!(&it.what, What::Told { run } if *run == lost.run);
-    assert!(fleet.log.lines().iter().any(told), "it was told to stop: {}", fleet.text());
+    fleet.until("an order to stop", |lines| lines.iter().any(told)).await;
     let registered = |it: &Line| {
         it.process == "first"
             && matches!(&it.what, What::Record { event: Event::Registered { id }, .. } if *id != lost.instance)
