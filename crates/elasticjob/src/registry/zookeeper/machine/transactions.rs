@@ -130,10 +130,12 @@ impl Machine {
             }
             replies.push(committing.reply);
         }
-        // Only now: the mirrors of the others have shown by now what they have to.
-        let marks = self.marks();
-        let settling = |reply| Settling { result: Ok(()), reply, marks: marks.clone() };
-        self.settling.extend(replies.into_iter().map(settling));
+        // Only now: the mirrors of the others have shown by now what they have to. What the first waits for, the others
+        // behind it do not wait for again.
+        let mut marks = self.marks();
+        for reply in replies {
+            self.settling.push_back(Settling { result: Ok(()), reply, marks: std::mem::take(&mut marks) });
+        }
     }
 
     pub(super) fn answered(
