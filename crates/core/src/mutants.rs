@@ -91,6 +91,8 @@ mutants! {
     KeepOrphanTrigger,
     /// A fire during a run is lost.
     LoseOverrun,
+    /// A fire that comes while an earlier one waits behind what runs is forgotten.
+    KeepFirstDue,
     /// A fire while a round begins is lost without monitoring.
     LoseFireWhileBeginning,
     /// A mark that a wrong clock left for a fire hours ahead is believed.
@@ -163,6 +165,8 @@ mutants! {
     NameAfterLast,
     /// Who called a hook takes it for known once another has registered what it registered.
     LetGoUntold,
+    /// Who waits for a hook takes it for called once another has registered what it registered.
+    LetGoByAnother,
     /// A registration that is to be removed is removed, whoever has registered since.
     TakeAwayBlindly,
     /// An instance id names a process, not a session.

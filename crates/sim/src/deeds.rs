@@ -192,7 +192,10 @@ impl World {
                 let host = (self.processes[process].host + 1) % self.hosts.len();
                 self.operate(job, &Operation::ShutDown(host));
             }
-            (Blow::Crash | Blow::ShutDown | Blow::Orphan, None) => {}
+            (Blow::Retire, Some(process)) => {
+                self.operate(job, &Operation::Server(self.processes[process].host, false));
+            }
+            (Blow::Crash | Blow::ShutDown | Blow::Retire | Blow::Orphan, None) => {}
             (Blow::Disable, _) => self.operate(job, &Operation::Item(item, false)),
             (Blow::ForgetMisfires, _) => self.operate(job, &Operation::Misfire(false)),
             (Blow::Trigger, _) => self.operate(job, &Operation::Trigger),

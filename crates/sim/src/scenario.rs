@@ -194,6 +194,8 @@ pub enum Blow {
     Crash,
     /// The job is ended on that instance.
     ShutDown,
+    /// Nothing is to run any more where that instance is.
+    Retire,
     /// The item must not run.
     Disable,
     /// Missed fires are not made up for any more.

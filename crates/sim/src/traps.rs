@@ -25,6 +25,8 @@ impl Scenario {
             6 => Scenario::something_ends_during_a_call,
             7 => Scenario::callers_before_are_shut_down,
             8 => Scenario::something_ends_during_a_wait,
+            9 => Scenario::items_of_callers_are_moved,
+            10 => Scenario::fires_wait_behind_a_request,
             _ => return,
         };
         trap(self, &mut rng);
@@ -167,5 +169,30 @@ impl Scenario {
         let at = next_fire(self, 0, 9_000) + rng.range(1_500..=6_000);
         self.then(at, Operation::Trigger);
         self.then(at, Operation::ShutDown(rng.below(4)));
+    }
+
+    /// While one calls the hook after a round it loses its items to others, of whom one was not in that round: that one
+    /// runs the next.
+    fn items_of_callers_are_moved(&mut self, rng: &mut Rng) {
+        self.stage(rng, 3, 0, 2, ("0/5 * * * * ?", 5_000));
+        self.call_once();
+        self.healed_at = 150_000;
+        for at in (12_000..self.healed_at - 20_000).step_by(15_000) {
+            self.lie_in_wait(at, Omen::Calls, Blow::Retire, rng.range(0..=300));
+            (0..3).for_each(|host| self.then(at, Operation::Server(host, true)));
+        }
+    }
+
+    /// A leader dies as it is about to hand out items. Who is asked to run then waits for the next leader, and the next
+    /// fire behind that. Without monitoring nobody else knows of the fires that come while the request is answered.
+    fn fires_wait_behind_a_request(&mut self, rng: &mut Rng) {
+        self.stage(rng, 2, 0, 3, ("0/30 * * * * ?", 30_000));
+        (self.jobs[0].spec.monitor_execution, self.jobs[0].long_percent) = (false, 60);
+        let fire = next_fire(self, 0, 9_000);
+        self.lie_in_wait(fire - 3_000, Omen::Announced, Blow::Crash, 0);
+        self.then(fire - 2_000, Operation::Count(7));
+        self.then(fire - 1_500, Operation::Trigger);
+        self.then(fire - 1_000, Operation::Cron("0/5 * * * * ?"));
+        self.healed_at = fire + rng.range(5_000..=8_000);
     }
 }

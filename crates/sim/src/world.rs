@@ -12,7 +12,7 @@ use elasticjob_core::tree::{Change, SessionId};
 use crate::clock::Clock;
 use crate::history::{Fact, History, HookCall, Instance, ProcessId, RunId, UserRun};
 use crate::process::{Host, Process, State, Timer, Way};
-use crate::registry::{Conn, ConnId, Registry, Request, job_of};
+use crate::registry::{Conn, ConnId, Registry, Request, job_of, root};
 use crate::rng::Rng;
 use crate::scenario::{Ambush, Blow, Ms, Omen, Scenario};
 
@@ -292,7 +292,11 @@ impl World {
             Node::Running(item) => self.spring(job, item, Omen::Claimed, data),
             Node::Failover(item) => self.spring(job, item, Omen::TakenOver, data),
             Node::Misfire(item) => self.spring(job, item, Omen::Missed, ""),
-            Node::Necessary => self.spring(job, 0, Omen::Announced, ""),
+            Node::Necessary => {
+                let leader = self.registry.tree.get(&format!("{}{}", root(job), Node::Leader.path()));
+                let leader = leader.unwrap_or_default().to_owned();
+                self.spring(job, 0, Omen::Announced, &leader);
+            }
             _ => {}
         }
     }

@@ -61,6 +61,7 @@ impl Coordinator {
     }
 
     pub(super) fn fire(&mut self, fire: Timestamp, out: &mut Vec<Effect>) {
+        let makes_up = self.plan.as_ref().is_some_and(|it| it.spec.misfire);
         match &mut self.run {
             _ if self.leaving.is_some() => {} // Our successors will find the items behind.
             Run::Sharding { source: Source::Schedule | Source::Misfire, nominal } => *nominal = Some(fire),
@@ -69,6 +70,8 @@ impl Coordinator {
             Run::Idle | Run::Sharding { .. } | Run::Completing { .. } | Run::Ending { .. } => {
                 self.due = Some(fire);
             }
+            // One that waits behind what runs is made up for together with this.
+            _ if self.due.is_some() && makes_up && !on(Mutant::KeepFirstDue) => self.due = Some(fire),
             Run::Beginning { .. } | Run::Starting { .. } | Run::Running { .. } => {
                 self.overran = true;
                 let unmonitored =

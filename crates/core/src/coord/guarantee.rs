@@ -232,19 +232,17 @@ fn was_called(at: &Standpoint<'_>, phase: Phase, fire: Option<Timestamp>) -> boo
     fire.is_some_and(|fire| called.is_some_and(|called| called >= fire))
 }
 
-/// Others called the hook: they say for which fire, or, if they are Java's, remove what we registered.
+/// The hook was called, and everybody can see for which fire. Nobody says so of a trigger's, and nobody who runs Java: who
+/// waits for those is let go by the removal of what it registered. Otherwise that it is gone says nothing: whoever owns the
+/// item now may have registered it for another round.
 fn is_let_go(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier) -> bool {
-    was_called(at, phase, barrier.fire) || !is_mine(at, phase, barrier)
-}
-
-/// After we called it: everybody can see that. That what we registered is gone is not enough, it may have been replaced
-/// for another round.
-fn has_let_go(at: &Standpoint<'_>, phase: Phase, barrier: &Barrier) -> bool {
     let told = at.view.hooked.get(&phase).is_some_and(|it| it.at == barrier.fire);
-    match barrier.fire {
-        Some(_) if !on(Mutant::LetGoUntold) => was_called(at, phase, barrier.fire) || told,
-        _ => is_let_go(at, phase, barrier),
-    }
+    let Some(_) = barrier.fire else { return !is_mine(at, phase, barrier) };
+    let removal_tells = match barrier.call {
+        Call::Open => has_java(at) || on(Mutant::LetGoByAnother),
+        Call::UnderWay | Call::Made => on(Mutant::LetGoUntold),
+    };
+    told || was_called(at, phase, barrier.fire) || (removal_tells && !is_mine(at, phase, barrier))
 }
 
 /// Whether the hook may be called now.
@@ -461,7 +459,7 @@ impl Coordinator {
         let said = match barrier.call {
             Call::UnderWay => return false,
             // One that was shut down cannot let the others go. To them it is one that died.
-            Call::Made if at.is_registered() && !has_let_go(&at, phase, barrier) => return false,
+            Call::Made if at.is_registered() && !is_let_go(&at, phase, barrier) => return false,
             Call::Open if is_let_go(&at, phase, barrier) => None,
             Call::Made => None,
             // If we are about to leave the line, another is first already.

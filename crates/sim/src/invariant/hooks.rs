@@ -1,5 +1,7 @@
 //! What is to be called once for a fire is called once, before the first of its items starts and after the last has
-//! ended, and nothing waits for it in vain.
+//! ended, whoever ran one of them waits for it, and nothing waits in vain.
+
+use std::collections::BTreeMap;
 
 use elasticjob_core::event::{Event, Hook, Source};
 
@@ -8,7 +10,7 @@ use super::case::Case;
 use crate::history::{HookCall, Instance, UserRun};
 use crate::scenario::Ms;
 
-pub(super) const SENTENCE: &str = "hooks that are to be called once for a fire are called once, before its first item starts and after its last has ended, and nothing hangs";
+pub(super) const SENTENCE: &str = "hooks that are to be called once for a fire are called once, before its first item starts and after its last has ended and before anybody goes on to the next, and nothing hangs";
 
 pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
     for job in 0..case.jobs.len() {
@@ -20,6 +22,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Vec<Violation>) {
             too_early(case, job, found);
             in_vain(case, job, found);
             misnamed(case, job, found);
+            ahead(case, job, found);
         }
         goes_on(case, job, found);
     }
@@ -121,6 +124,36 @@ fn misnamed(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
             let (of, told) = (call.nominal, run.nominal);
             let what = format!("job {job}: the hook after {of:?} is told of run {}, for {told:?}", run.id);
             found.push(Violation { invariant: "hooks", at: call.started, what });
+        }
+    }
+}
+
+/// Who ran something for a fire goes on to the next only after the hook after that fire has returned.
+fn ahead(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
+    let of_fire =
+        |it: &&&UserRun| matches!(it.source, Source::Schedule | Source::Misfire) && it.nominal.is_some();
+    let after: Vec<&HookCall> = calls(case, job, Hook::OnceAfter).collect();
+    let gave_up = |run: &UserRun| {
+        case.jobs[job].events.iter().any(|(at, instance, event)| {
+            *instance == run.instance
+                && *at <= run.started
+                && matches!(event, Event::HookFailed { hook: Hook::OnceAfter, .. })
+        })
+    };
+    let mut last: BTreeMap<Instance, &UserRun> = BTreeMap::new();
+    for run in case.jobs[job].runs.iter().filter(of_fire) {
+        let Some(earlier) = last.insert(run.instance, run).filter(|it| it.nominal < run.nominal) else {
+            continue;
+        };
+        let called = after
+            .iter()
+            .any(|it| it.nominal >= earlier.nominal && it.ended.is_some_and(|ended| ended <= run.started));
+        if !called && !gave_up(run) {
+            let what = format!(
+                "job {job}: run {} starts, but the hook after {:?}, for which {:?} ran something, was not called",
+                run.id, earlier.nominal, run.instance
+            );
+            found.push(Violation { invariant: "hooks", at: run.started, what });
         }
     }
 }
