@@ -128,23 +128,25 @@ fn misnamed(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
     }
 }
 
-/// Who ran something for a fire goes on to the next only after the hook after that fire has returned.
+/// Who ran something for a fire goes on to the next only after the hook after that fire has returned. If it takes
+/// something over meanwhile, it may be for the next, and both end together.
 fn ahead(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
-    let of_fire =
-        |it: &&&UserRun| matches!(it.source, Source::Schedule | Source::Misfire) && it.nominal.is_some();
     let after: Vec<&HookCall> = calls(case, job, Hook::OnceAfter).collect();
     let gave_up = |run: &UserRun| {
         case.jobs[job].events.iter().any(|(at, instance, event)| {
             *instance == run.instance
                 && *at <= run.started
-                && matches!(event, Event::HookFailed { hook: Hook::OnceAfter, .. })
+                && matches!(event, Event::HookFailed { hook: Hook::OnceAfter, error, .. } if is_late_call(error))
         })
     };
     let mut last: BTreeMap<Instance, &UserRun> = BTreeMap::new();
-    for run in case.jobs[job].runs.iter().filter(of_fire) {
-        let Some(earlier) = last.insert(run.instance, run).filter(|it| it.nominal < run.nominal) else {
-            continue;
+    for run in &case.jobs[job].runs {
+        let earlier = match (run.source, run.nominal) {
+            (Source::Failover, _) => last.remove(&run.instance).and(None),
+            (Source::Schedule | Source::Misfire, Some(_)) => last.insert(run.instance, run),
+            _ => None,
         };
+        let Some(earlier) = earlier.filter(|it| it.nominal < run.nominal) else { continue };
         let called = after
             .iter()
             .any(|it| it.nominal >= earlier.nominal && it.ended.is_some_and(|ended| ended <= run.started));
@@ -166,12 +168,16 @@ fn in_vain(case: &Case<'_>, job: usize, found: &mut Vec<Violation>) {
     for (at, instance, event) in &case.jobs[job].events {
         if *at >= stretch.0 + wait
             && let Event::HookFailed { error, .. } = event
-            && error.starts_with("not called in time")
+            && is_late_call(error)
         {
             let what = format!("job {job}: {instance:?} waits in vain: {error}");
             found.push(Violation { invariant: "hooks", at: *at, what });
         }
     }
+}
+
+fn is_late_call(error: &str) -> bool {
+    error.starts_with("not called in time")
 }
 
 /// Rounds are held up, but they come.
