@@ -33,6 +33,7 @@ pub mod file;
 mod handler;
 pub mod host;
 mod job;
+mod lead;
 mod link;
 mod listen;
 pub mod metrics;

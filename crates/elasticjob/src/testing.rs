@@ -131,7 +131,7 @@ pub async fn run_once(job: &Job) -> Result<BTreeMap<u32, Outcome>, Error> {
         call(&mut executor, hook, &order).await;
     }
     let always: MayBegin = Arc::new(|| true);
-    executor.start(order.clone(), &plan.spec, &always, &offsets());
+    executor.start(order.clone(), &plan.spec, &always, &offsets(), None);
     let mut outcomes = BTreeMap::new();
     while outcomes.len() < total as usize {
         if let Ended::Item { item, end, .. } = executor.next().await {

@@ -25,6 +25,7 @@ use crate::handler::desk::Desk;
 use crate::handler::{self, ErrorHandler, HandlerCounts, Reporter, Thrown};
 use crate::host::{self, Preference};
 use crate::job::{Job, JobType, Listener, OnceListener, Work};
+use crate::lead::Starts;
 use crate::link::{self, Link};
 use crate::listen::ListenAt;
 use crate::metrics::Metrics;
@@ -409,6 +410,7 @@ struct Shared {
     link: Link,
     clock: Clock,
     clock_steps: watch::Receiver<u64>,
+    starts: Starts,
 }
 
 impl std::fmt::Debug for RunningWorker {
@@ -432,7 +434,7 @@ impl RunningWorker {
             jobs: BTreeMap::new(),
             leave: watch::Sender::new(None),
             drivers: JoinSet::new(),
-            shared: Shared { link, clock, clock_steps },
+            shared: Shared { link, clock, clock_steps, starts: Starts::default() },
             desk: Desk::open(opened.metrics()),
             opened,
             grace: worker.grace,
@@ -445,13 +447,15 @@ impl RunningWorker {
         let name: Arc<str> = job.name().into();
         self.opened.know(&name);
         let (status, status_reader) = watch::channel(Status::default());
-        let Shared { link, clock, clock_steps } = self.shared.clone();
+        let Shared { link, clock, clock_steps, starts } = self.shared.clone();
         let hooks = job.listeners.hooks();
         let reporter = Reporter::new(job.spec.clone(), worker.extensions.handlers.clone(), self.desk.inbox());
         let local = Local { spec: job.spec, class: job.class, zone: zone.clone(), hooks };
         let driver = Driver::new(Parts {
             job: name.clone(),
             coordinator: Coordinator::new(local, worker.extensions.strategies.clone(), clock.now()),
+            starts,
+            hookless: !hooks.each && hooks.once.is_none(),
             executor: Executor::new(name.clone(), job.work, job.listeners, self.cancel_grace),
             clock,
             link,

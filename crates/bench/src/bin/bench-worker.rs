@@ -2,11 +2,11 @@
 //! `ready MICROS`, `run JOB ITEM NOMINAL-MICROS START-MICROS` and `rows COUNT MICROS`.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -17,6 +17,7 @@ use jiff::Timestamp;
 const BATCH: usize = 100;
 /// How often a dataflow job says how far it is.
 const TELL_EVERY_MICROS: i64 = 200_000;
+const WRITE_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Parser)]
 struct Options {
@@ -59,6 +60,7 @@ async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let options = Options::parse();
     let out = Output::create(&options.out)?;
+    tokio::spawn(out.clone().write_now_and_then());
     let mut starting = tokio::task::JoinSet::new();
     for _ in 0..options.instances {
         starting.spawn(instance(&options, &out).start());
@@ -72,6 +74,7 @@ async fn main() -> anyhow::Result<()> {
     for instance in running {
         instance.shutdown().await;
     }
+    out.file().flush()?;
     Ok(asked?)
 }
 
@@ -174,18 +177,31 @@ fn micros() -> i64 {
     Timestamp::now().as_microsecond()
 }
 
-/// The file, one write for each line.
+/// The file. It is written now and then, so that those who begin together do not wait for each other's writes.
 #[derive(Clone)]
-struct Output(Arc<Mutex<File>>);
+struct Output(Arc<Mutex<BufWriter<File>>>);
 
 impl Output {
     fn create(path: &Path) -> anyhow::Result<Output> {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Output(Arc::new(Mutex::new(file))))
+        Ok(Output(Arc::new(Mutex::new(BufWriter::with_capacity(1 << 20, file)))))
+    }
+
+    fn file(&self) -> MutexGuard<'_, BufWriter<File>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn print(&self, line: &str) -> std::io::Result<()> {
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(format!("{line}\n").as_bytes())
+        writeln!(self.file(), "{line}")
+    }
+
+    async fn write_now_and_then(self) {
+        let mut every = tokio::time::interval(WRITE_EVERY);
+        loop {
+            every.tick().await;
+            if let Err(error) = self.file().flush() {
+                eprintln!("what happened cannot be written: {error}");
+            }
+        }
     }
 }

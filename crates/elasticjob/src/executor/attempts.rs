@@ -10,17 +10,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::{End, ItemRun, Props, check_work};
 use crate::job::Shard;
+use crate::lead::Waiting;
 use crate::offsets::Offset;
 
 impl ItemRun {
-    pub(super) async fn run(self, shard: Shard) -> End {
+    pub(super) async fn run(self, shard: Shard, waiting: Option<Waiting>) -> End {
         // Also if this is dropped: what it left behind must not write.
         let _close = Close(shard.offset.clone());
-        self.run_to_its_end(shard).await
+        let group = waiting.as_ref().map(Waiting::group);
+        let end = self.run_to_its_end(shard, waiting).await;
+        if let Some(group) = group {
+            group.all_begun().await;
+        }
+        end
     }
 
-    async fn run_to_its_end(self, shard: Shard) -> End {
-        if !self.wait_for_its_start(&shard).await {
+    async fn run_to_its_end(self, shard: Shard, waiting: Option<Waiting>) -> End {
+        if !self.wait_for_its_start(&shard, waiting).await {
             return Outcome::Cancelled.into();
         }
         // Another attempt would not help.
@@ -44,7 +50,14 @@ impl ItemRun {
     }
 
     /// Says whether it may still begin. One that should yield does not wait.
-    async fn wait_for_its_start(&self, shard: &Shard) -> bool {
+    async fn wait_for_its_start(&self, shard: &Shard, waiting: Option<Waiting>) -> bool {
+        if let Some(waiting) = waiting {
+            tokio::select! {
+                biased;
+                () = shard.cancel.cancelled() => return false,
+                () = tokio::time::sleep_until(waiting.at) => {}
+            }
+        }
         let jitter = self.policies.start_jitter;
         if shard.source == Source::Schedule && !jitter.is_zero() {
             pause(shard, start_delay(jitter, shard)).await;

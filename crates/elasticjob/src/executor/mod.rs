@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::job::{Job, JobError, Listeners, Shard, Work};
+use crate::lead::Start;
 use crate::offsets::{Offset, OffsetStore};
 use hooks::Hooks;
 use http::Http;
@@ -82,14 +83,15 @@ impl Executor {
         Executor { job, work, http, cancel_grace, rounds: BTreeMap::new(), hooks, tasks: JoinSet::new() }
     }
 
-    /// An item may wait for its turn, and the process may stand still meanwhile: whether it may begin is asked
-    /// when it does.
+    /// They begin when they are to start. An item may wait for its turn, too, and the process may stand still
+    /// meanwhile: whether it may begin is asked when it does.
     pub(crate) fn start(
         &mut self,
         order: Order,
         spec: &JobSpec,
         may_begin: &MayBegin,
         offsets: &Arc<dyn OffsetStore>,
+        start: Option<&Start>,
     ) {
         let [cancel, yielding] = std::array::from_fn(|_| CancellationToken::new());
         let (number, round) = (order.round, Round { left: order.items.len(), cancel, yielding });
@@ -106,23 +108,25 @@ impl Executor {
         let shards = self.shards(order, &item_run.props, &round, offsets);
         self.rounds.insert(number, round);
         if matches!(self.work, Work::Throughput(_)) {
-            return self.run_together(number, item_run, &shards);
+            return self.run_together(number, item_run, &shards, start);
         }
         for shard in shards {
             let (item, item_run, span) = (shard.item, item_run.clone(), span(&shard));
-            let run = async move { Ended::Item { round: number, item, end: item_run.run(shard).await } };
+            let waiting = start.map(Start::wait);
+            let run =
+                async move { Ended::Item { round: number, item, end: item_run.run(shard, waiting).await } };
             self.tasks.spawn(run.instrument(span));
         }
     }
 
     /// One run for all of them, which ends for all of them.
-    fn run_together(&mut self, round: u64, item_run: ItemRun, shards: &[Shard]) {
+    fn run_together(&mut self, round: u64, item_run: ItemRun, shards: &[Shard], start: Option<&Start>) {
         let Some(first) = shards.first() else { return };
         // One offset for all, so that all are closed with the run.
         let of = |it: &Shard| Shard { offset: first.offset.clone(), ..it.clone() };
         let shard = Shard { together: shards.iter().map(of).collect(), ..first.clone() };
         let span = span(&shard);
-        let run = item_run.run(shard).instrument(span).boxed().shared();
+        let run = item_run.run(shard, start.map(Start::wait)).instrument(span).boxed().shared();
         for shard in shards {
             let (item, run) = (shard.item, run.clone());
             self.tasks.spawn(async move { Ended::Item { round, item, end: run.await } });
@@ -162,6 +166,11 @@ impl Executor {
             together: alone.clone(),
         };
         order.items.into_iter().map(shard).collect()
+    }
+
+    /// No item of a round is left to run.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.rounds.is_empty()
     }
 
     pub(crate) fn call(&mut self, order: HookOrder) {
@@ -392,21 +401,8 @@ mod tests {
         });
         let job = job.pool(crate::Pool::Single);
         let mut executor = Executor::new("j".into(), job.work, Listeners::default(), Duration::ZERO);
-        let items = (0..3)
-            .map(|item| OrderItem { item, parameter: None, token: 1, trigger_parameter: None })
-            .collect();
-        let order = Order {
-            round: 1,
-            task_id: "t".into(),
-            source: Source::Schedule,
-            nominal: None,
-            merged: 0,
-            total: 3,
-            job_parameter: String::new(),
-            items,
-        };
         let may_begin: MayBegin = Arc::new(move || trusted.load(Ordering::SeqCst));
-        executor.start(order, &job.spec, &may_begin, &crate::testing::offsets());
+        executor.start(order(3), &job.spec, &may_begin, &crate::testing::offsets(), None);
         let mut outcomes = Vec::new();
         for _ in 0..3 {
             let Ended::Item { end, .. } = executor.next().await else { panic!("no hooks here") };
@@ -414,5 +410,33 @@ mod tests {
         }
         assert_eq!(begun.load(Ordering::SeqCst), 1);
         assert_eq!(outcomes.iter().filter(|it| **it == Outcome::Cancelled).count(), 2, "{outcomes:?}");
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_its_fire_does_not_begin_once_it_is_told_to_stop() {
+        let job = Job::simple("j", async |_: Shard| panic!("it must not begin"));
+        let mut executor = Executor::new("j".into(), job.work, Listeners::default(), Duration::ZERO);
+        let (wall, mono) = (jiff::Timestamp::now(), Duration::ZERO);
+        let fire = wall + jiff::SignedDuration::from_millis(200);
+        let start = crate::lead::Starts::default().of(fire, elasticjob_core::coord::Now { wall, mono });
+        let may_begin: MayBegin = Arc::new(|| true);
+        executor.start(order(1), &job.spec, &may_begin, &crate::testing::offsets(), start.as_ref());
+        executor.cancel(1);
+        let Ended::Item { end, .. } = executor.next().await else { panic!("no hooks here") };
+        assert_eq!(end.outcome, Outcome::Cancelled);
+    }
+
+    fn order(items: u32) -> Order {
+        let item = |item| OrderItem { item, parameter: None, token: 1, trigger_parameter: None };
+        Order {
+            round: 1,
+            task_id: "t".into(),
+            source: Source::Schedule,
+            nominal: None,
+            merged: 0,
+            total: items,
+            job_parameter: String::new(),
+            items: (0..items).map(item).collect(),
+        }
     }
 }
