@@ -169,6 +169,8 @@ mutants! {
     LetGoByAnother,
     /// A registration that is to be removed is removed, whoever has registered since.
     TakeAwayBlindly,
+    /// What was asked for early begins early.
+    BeginEarly,
     /// An instance id names a process, not a session.
     ReuseId,
 }

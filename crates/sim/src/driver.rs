@@ -266,9 +266,12 @@ impl World {
         if self.processes[id].state == State::Dead {
             return;
         }
+        // What ends does so now, and not when the next fire is asked for.
+        let an_item_ended = matches!(input, Input::ItemFinished { .. });
+        let told = if an_item_ended { now } else { self.ahead(id, job, now) };
         let Some(coordinator) = &mut self.processes[id].jobs[job].coordinator else { return };
         let mut effects = Vec::new();
-        coordinator.step(now, input, &mut effects);
+        coordinator.step(told, input, &mut effects);
         self.tally.steps += 1;
         *self.tally.states.entry(coordinator.run().name()).or_default() += 1;
         let lives_for = self.count_down(id, effects.len());
@@ -296,7 +299,7 @@ impl World {
         let instance = self.processes[id].instance();
         match effect {
             Effect::Commit { slot, ops } => self.commit(id, job, slot, ops),
-            Effect::Run(order) => self.run(id, job, order),
+            Effect::Run(order) => self.run_in_time(id, job, order),
             Effect::Hook(order) => self.call(id, job, order),
             Effect::Yield { round } => self.note(|| format!("{instance:?} job {job}: yield round {round}")),
             Effect::Cancel { round } => self.cancel(id, job, round),
@@ -381,7 +384,7 @@ impl World {
     /// Sees to it that a coordinator is called when it wants to be.
     fn arm(&mut self, id: ProcessId, job: usize) {
         let clock = self.hosts[self.processes[id].host].clock;
-        let now = clock.read(self.now);
+        let now = self.ahead(id, job, clock.read(self.now));
         let look_at_clock = Duration::from_millis(self.scenario.looks_at_clock);
         let here = &mut self.processes[id].jobs[job];
         let Some(coordinator) = &here.coordinator else { return };

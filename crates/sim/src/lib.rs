@@ -9,6 +9,7 @@
 mod clock;
 mod deeds;
 mod driver;
+mod early;
 pub mod history;
 #[cfg(feature = "mutants")]
 pub mod hunt;

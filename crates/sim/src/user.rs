@@ -107,6 +107,7 @@ impl World {
     }
 
     pub(crate) fn cancel(&mut self, process: ProcessId, job: usize, round: u64) {
+        self.cancel_early(process, job, round);
         let told = |it: &&UserRun| it.instance.process == process && it.job == job && it.round == round;
         let runs: Vec<RunId> =
             self.runs.iter().filter(|it| it.over().is_none()).filter(told).map(|it| it.id).collect();

@@ -10,6 +10,7 @@ use elasticjob_core::spec::JobSpec;
 use elasticjob_core::tree::{Change, SessionId};
 
 use crate::clock::Clock;
+use crate::early::Early;
 use crate::history::{Fact, History, HookCall, Instance, ProcessId, RunId, UserRun};
 use crate::process::{Host, Process, State, Timer, Way};
 use crate::registry::{Conn, ConnId, Registry, Request, job_of, root};
@@ -29,6 +30,8 @@ pub(crate) enum Event {
     Timer(ProcessId, Timer),
     /// User code returns.
     Return(RunId, Outcome),
+    /// A round that was asked for early begins: it is time.
+    Begin(usize),
     /// A hook returns.
     HookReturn(usize, Option<String>),
     /// The registry looks whether a session is silent for too long.
@@ -101,6 +104,7 @@ pub(crate) struct World {
     /// Which instance has which id.
     pub(crate) ids: BTreeMap<String, Instance>,
     pub(crate) runs: Vec<UserRun>,
+    pub(crate) early: Vec<Early>,
     pub(crate) calls: Vec<HookCall>,
     pub(crate) configs: Vec<Option<JobSpec>>,
     /// The greatest token that the store has seen, by job and item.
@@ -154,6 +158,7 @@ impl World {
             processes: Vec::new(),
             ids: BTreeMap::new(),
             runs: Vec::new(),
+            early: Vec::new(),
             calls: Vec::new(),
             configs,
             store: BTreeMap::new(),
@@ -218,6 +223,7 @@ impl World {
             Event::Reset(conn) => self.reset(conn),
             Event::Timer(process, timer) => self.on_timer(process, timer),
             Event::Return(run, outcome) => self.return_from(run, outcome),
+            Event::Begin(index) => self.begin(index),
             Event::HookReturn(call, error) => self.return_from_hook(call, error),
             Event::Expire(session) => self.expire(session),
             Event::Deed(index) => {
@@ -238,6 +244,7 @@ impl World {
             Event::Deliver(conn) | Event::Reset(conn) => Some(self.conns[*conn].process),
             Event::Timer(process, _) => Some(*process),
             Event::Return(run, _) => Some(self.runs[*run].instance.process),
+            Event::Begin(index) => Some(self.early[*index].instance.process),
             Event::HookReturn(call, _) => Some(self.calls[*call].instance.process),
             Event::Arrive { .. }
             | Event::Expire(_)

@@ -68,9 +68,16 @@ fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
             _ => false,
         };
         let left_alone = case.is_left_alone(*at, until, |it| matches!(it, Fact::Config(_, Some(_))));
+        // Who does not hear the answer finds it made, and does not say so.
+        let may_be_made = case.history.facts.iter().any(|(then, fact)| {
+            matches!(fact, Fact::Settled(i, j, Slot::Assign, Verdict::Unknown) if (i, j) == (instance, job))
+                && *at <= *then
+                && *then <= until
+        });
         // Where the last of all was shut down just before, there is nobody left to make it.
         let undisturbed = left_alone && case.anybody_may_work(*job, *at);
         if undisturbed
+            && !may_be_made
             && until <= case.history.scenario.ends_at
             && !case.jobs[*job].events.iter().any(|it| made(&it))
         {

@@ -106,8 +106,8 @@ fn was_busy(case: &Case<'_>, run: &UserRun, instance: Instance, lost_at: u64) ->
     let here = |it: &&&UserRun| it.instance == instance && it.started <= lost_at;
     let mut runs = case.jobs[run.job].runs.iter().filter(here);
     let over = |it: &UserRun| it.ended.as_ref().is_some_and(|ended| ended.0 < done);
-    // Where hooks come first, what was claimed may not have started when it died.
-    let hooked = case.has_hooks(run.job);
+    // Where hooks come first, or the fire is waited for, what was claimed may not have started when it died.
+    let held_up = case.has_hooks(run.job) || case.history.scenario.lead > 0;
     // If its last transaction was answered before it died, that was the end of a round.
-    sent >= done || done == died || hooked || runs.any(|it| !over(it))
+    sent >= done || done == died || held_up || runs.any(|it| !over(it))
 }
