@@ -167,6 +167,8 @@ mutants! {
     LetGoUntold,
     /// Who waits for a hook takes it for called once another has registered what it registered.
     LetGoByAnother,
+    /// What ends for a later fire while a hook is called takes that call for its own.
+    CoverLaterFire,
     /// A registration that is to be removed is removed, whoever has registered since.
     TakeAwayBlindly,
     /// What was asked for early begins early.

@@ -39,6 +39,8 @@ struct Member {
     cancelled: Option<u64>,
     /// What becomes of the next transaction.
     loses: Option<Loss>,
+    /// It lags once so many more of its transactions have been answered.
+    lags_after: Option<usize>,
     /// The sizes of its transactions since somebody asked.
     transactions: Vec<usize>,
     /// Hooks that it is calling.
@@ -137,6 +139,9 @@ impl World {
             ["leave", name, grace] => self.step(name, Input::Leave { grace: parse_duration(grace) }),
             ["clock", name, by] => self.member(name).clock_off = parse_offset(by),
             ["lag", name] => self.member(name).held_back = Some(VecDeque::new()),
+            ["lag", name, "after", answers] => {
+                self.member(name).lags_after = Some(answers.parse().unwrap());
+            }
             ["catch", "up", name] => {
                 let held_back = self.member(name).held_back.take().expect("one that lags");
                 held_back.into_iter().for_each(|input| self.step(name, input));
@@ -249,6 +254,7 @@ impl World {
             task_ids: BTreeSet::new(),
             cancelled: None,
             loses: None,
+            lags_after: None,
             transactions: Vec::new(),
             calls: VecDeque::new(),
         };
@@ -427,6 +433,10 @@ impl World {
                     return;
                 }
                 member.transactions.push(ops.len());
+                match member.lags_after {
+                    Some(0) => (member.lags_after, member.held_back) = (None, Some(VecDeque::new())),
+                    answers => member.lags_after = answers.map(|it| it - 1),
+                }
                 self.sent += 1;
                 let planned = self.loss.filter(|(number, _)| *number == self.sent).map(|it| it.1);
                 let (session, loses) = (member.session, member.loses.take().or(planned));

@@ -27,6 +27,7 @@ impl Scenario {
             8 => Scenario::something_ends_during_a_wait,
             9 => Scenario::items_of_callers_are_moved,
             10 => Scenario::fires_wait_behind_a_request,
+            11 => Scenario::callers_take_over,
             _ => return,
         };
         trap(self, &mut rng);
@@ -194,5 +195,20 @@ impl Scenario {
         self.then(fire - 1_500, Operation::Trigger);
         self.then(fire - 1_000, Operation::Cron("0/5 * * * * ?"));
         self.healed_at = fire + rng.range(5_000..=8_000);
+    }
+
+    /// While one calls the hook after a round, a newcomer begins the next and is shut down. What it began is taken over, and
+    /// ends, before that call returns.
+    fn callers_take_over(&mut self, rng: &mut Rng) {
+        self.stage(rng, 4, 1, 4, ("0/5 * * * * ?", 5_000));
+        self.call_once();
+        self.jobs[0].spec.failover = true;
+        self.healed_at = 170_000;
+        for at in (12_000..self.healed_at - 20_000).step_by(15_000) {
+            let fire = next_fire(self, 0, at);
+            self.plan.push((fire + rng.range(500..=1_500), Deed::Start(3)));
+            self.then(fire + 5_000 + rng.range(20..=500), Operation::ShutDown(3));
+            self.plan.push((fire + 8_000, Deed::Crash(3)));
+        }
     }
 }

@@ -45,9 +45,15 @@ pub(super) struct Barrier {
     give_up_at: Duration,
     call: Call,
     told_to_stop: bool,
+    /// What ended for a later fire while the hook was called, and is waited for next.
+    next: Option<Box<Barrier>>,
 }
 
 impl Barrier {
+    fn new(order: Order, fire: Option<Timestamp>, give_up_at: Duration) -> Barrier {
+        Barrier { order, fire, give_up_at, call: Call::Open, told_to_stop: false, next: None }
+    }
+
     fn may_be_stopped(&self) -> bool {
         self.call == Call::UnderWay && !self.told_to_stop
     }
@@ -399,8 +405,14 @@ impl Coordinator {
         let slot = self.barriers.slot(phase);
         let fire = fire.max(slot.as_ref().and_then(|it| it.fire));
         match slot {
-            // A call that is under way comes back under the name that it began with.
-            Some(barrier) if barrier.call != Call::Open && !on(Mutant::RenameCall) => barrier.fire = fire,
+            // A call that is under way comes back under the name that it began with, and is for no later fire.
+            Some(barrier) if barrier.call != Call::Open && !on(Mutant::RenameCall) => {
+                if on(Mutant::CoverLaterFire) {
+                    barrier.fire = fire;
+                } else if fire > barrier.fire.max(barrier.next.as_ref().and_then(|it| it.fire)) {
+                    barrier.next = Some(Box::new(Barrier::new(order, fire, give_up_at)));
+                }
+            }
             Some(barrier) => {
                 // What ends with a later round, or was taken over for this one, is told of by its name.
                 let is_own = barrier.fire < own || (barrier.fire == own && round.source != Source::Failover);
@@ -409,10 +421,7 @@ impl Coordinator {
                 }
                 (barrier.fire, barrier.give_up_at) = (fire, give_up_at);
             }
-            None => {
-                let (call, told_to_stop) = (Call::Open, false);
-                *slot = Some(Barrier { order, fire, give_up_at, call, told_to_stop });
-            }
+            None => *slot = Some(Barrier::new(order, fire, give_up_at)),
         }
     }
 
@@ -485,7 +494,8 @@ impl Coordinator {
             Call::Open => return false,
         };
         out.extend(said.map(Effect::Record));
-        *self.barriers.slot(phase) = None;
+        let slot = self.barriers.slot(phase);
+        *slot = slot.take().and_then(|it| it.next).map(|it| *it);
         true
     }
 

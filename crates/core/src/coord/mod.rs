@@ -439,8 +439,11 @@ impl Coordinator {
     }
 
     fn notice_presence(&mut self, out: &mut Vec<Effect>) {
-        if let Some(status) = self.view.servers.get(ip_of(&self.me)) {
-            self.last_status = [ENABLED, DISABLED].into_iter().find(|it| it == status);
+        match self.view.servers.get(ip_of(&self.me)) {
+            Some(status) => self.last_status = [ENABLED, DISABLED].into_iter().find(|it| it == status),
+            // A job that is made anew knows nothing of what was disabled in the one before.
+            None if self.view.config.is_none() => self.last_status = None,
+            None => {}
         }
         if self.view.config.is_none() && (on(Mutant::ReviveRemovedJob) || on(Mutant::IgnoreRemoval)) {
             self.registered = false;

@@ -37,22 +37,18 @@ pub struct Round {
 
 impl Round {
     fn new(at: &Standpoint<'_>, source: Source, nominal: Option<Timestamp>, items: BTreeSet<u32>) -> Round {
-        // An item without a cursor has missed nothing that anybody knows of.
-        let settled = items.iter().filter_map(|item| at.open_since(at.item(*item)?)).min();
-        let settled = settled.or(at.watching_since.filter(|_| on(Mutant::CountAllAsMerged)));
-        let since = settled.map(|it| at.watching_since.map_or(it, |watching| it.max(watching)));
-        let merged = match (&at.plan.schedule, since, nominal) {
-            (Some(schedule), Some(since), Some(nominal)) => schedule.count_between(since, nominal),
-            _ => 1,
-        };
-        let (number, merged, parameters) = (at.next_round, merged.saturating_sub(1), BTreeMap::new());
+        let (number, merged, parameters) = (at.next_round, merged(at, nominal, &items), BTreeMap::new());
         Round { number, source, nominal, items, merged, parameters }
     }
 
     /// This round, with what comes along with the triggers that the claim of these items answers. The first
-    /// claim of several takes the request away; one that comes later is another.
+    /// claim of several takes the request away; one that comes later is another. If an earlier try was refused, fires may
+    /// have been settled since.
     fn answering(&self, at: &Standpoint<'_>, items: impl Iterator<Item = u32>, is_first: bool) -> Round {
         let mut round = self.clone();
+        if is_first {
+            round.merged = merged(at, self.nominal, &self.items);
+        }
         for item in items.filter(|_| self.source != Source::Trigger || is_first) {
             let state = at.item(item);
             let came = match self.source {
@@ -204,21 +200,20 @@ fn idle(at: &Standpoint<'_>) -> Step {
         let round = Round::new(at, Source::Failover, None, taken_over);
         return Step::go(Run::Beginning { round, asked: None });
     }
+    let due = at.due.map(|fire| Run::Sharding { source: Source::Schedule, nominal: Some(fire) });
     if let Some(last) = &at.barriers.after {
         // The next round waits for the end of this one. What belongs to this one does not.
         let belongs = |run: &Run| matches!(run, Run::Sharding { nominal, .. } if *nominal <= last.fire);
         let free = last.fire.is_some() && !failover::waits_for_us(at);
-        let next = replay(at).filter(|run| free && belongs(run));
-        return next.map_or_else(Step::stay, Step::go);
+        let next = due.filter(belongs).or_else(|| replay(at));
+        return next.filter(|run| free && belongs(run)).map_or_else(Step::stay, Step::go);
     }
     let next = if failover::waits_for_us(at) {
         None
     } else if at.view.triggers.contains_key(at.me) {
         Some(Run::Sharding { source: Source::Trigger, nominal: None })
-    } else if at.due.is_some() {
-        Some(Run::Sharding { source: Source::Schedule, nominal: at.due })
     } else {
-        replay(at)
+        due.or_else(|| replay(at))
     };
     next.map_or_else(Step::stay, Step::go)
 }
@@ -265,6 +260,20 @@ fn await_assignment(at: &Standpoint<'_>, source: Source, nominal: Option<Timesta
         return Step { commit: Some(answered), next: Some(Run::Idle), tell: None };
     }
     Step::go(Run::Idle)
+}
+
+/// How many fires before this one are made up for with it. An item without a cursor has missed nothing that anybody
+/// knows of.
+fn merged(at: &Standpoint<'_>, nominal: Option<Timestamp>, items: &BTreeSet<u32>) -> u64 {
+    let settled = items.iter().filter_map(|item| at.open_since(at.item(*item)?)).min();
+    let settled = settled.or(at.watching_since.filter(|_| on(Mutant::CountAllAsMerged)));
+    let since = settled.map(|it| at.watching_since.map_or(it, |watching| it.max(watching)));
+    match (&at.plan.schedule, since, nominal) {
+        (Some(schedule), Some(since), Some(nominal)) => {
+            schedule.count_between(since, nominal).saturating_sub(1)
+        }
+        _ => 0,
+    }
 }
 
 /// Whether somebody asks us to run now. While we waited, under another id perhaps, others may have been asked

@@ -74,8 +74,9 @@ fn waits_for_ever(case: &Case<'_>, found: &mut Vec<Violation>) {
                 && *at <= *then
                 && *then <= until
         });
-        // Where the last of all was shut down just before, there is nobody left to make it.
-        let undisturbed = left_alone && case.anybody_may_work(*job, *at);
+        // Where the last of all was shut down just before, there is nobody left to make it; nor where the job was removed.
+        let exists = case.jobs[*job].existence.iter().take_while(|it| it.0 <= *at).last();
+        let undisturbed = left_alone && exists.is_some_and(|it| it.1) && case.anybody_may_work(*job, *at);
         if undisturbed
             && !may_be_made
             && until <= case.history.scenario.ends_at

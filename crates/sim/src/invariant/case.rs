@@ -264,7 +264,10 @@ impl<'a> Case<'a> {
 
     /// Somebody lives who has the job and may work on it.
     pub(super) fn anybody_may_work(&self, job: usize, at: Ms) -> bool {
-        !self.able(job, at).is_empty()
+        let leaves = |process: &ProcessId| {
+            self.turns.iter().any(|it| it.0 <= at && matches!(it.1, Fact::Leaving(p) if p == *process))
+        };
+        !self.able(job, at).iter().all(leaves)
     }
 
     /// Who lives, has the job and may work on it.

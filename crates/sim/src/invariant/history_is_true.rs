@@ -95,6 +95,8 @@ fn finished(case: &Case<'_>, number: usize, job: &JobCase<'_>, say: &mut impl Fn
 }
 
 fn skipped(case: &Case<'_>, number: usize, job: &JobCase<'_>, say: &mut impl FnMut(Ms, String)) {
+    // What was settled just before a removal may be recorded after it.
+    let news = case.history.scenario.news_time();
     for (at, _, event) in &job.events {
         let Event::Skipped { nominal: Some(nominal), items, why } = event else { continue };
         if !case.is_monitored(number, *at) || *why == Skip::ClockOff {
@@ -104,7 +106,7 @@ fn skipped(case: &Case<'_>, number: usize, job: &JobCase<'_>, say: &mut impl FnM
             it.nominal == Some(*nominal)
                 && items.contains(&it.item)
                 && case.is_monitored_between(number, it.started.min(*at), it.started.max(*at))
-                && !job.removed_between(it.started.min(*at), it.started.max(*at))
+                && !job.removed_between(it.started.min(at.saturating_sub(news)), it.started.max(*at))
                 && !case.lost_item_between(number, it.item, it.started.min(*at), it.started.max(*at))
                 && !case.has_absurd_clocks(it.started.min(*at), it.started.max(*at))
         });

@@ -111,7 +111,9 @@ fn due(case: &Case<'_>, run: &UserRun) -> Ms {
 
 fn item_is_disabled(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
     let disabled = case.item_disabled(run.job, run.item, run.started, news) == Some(true)
-        && case.item_disabled(run.job, run.item, due(case, run), news) == Some(true);
+        && case.item_disabled(run.job, run.item, due(case, run), news) == Some(true)
+        // With a job goes what says so, and the rest of the job a moment later.
+        && !case.jobs[run.job].removed_between(run.started, run.started + 2_000);
     disabled.then(|| format!("job {}: item {} runs though it is disabled", run.job, run.item))
 }
 
@@ -140,9 +142,15 @@ fn was_ended(case: &Case<'_>, run: &UserRun, news: Ms) -> Option<String> {
         true => at + news,
         false => at + 1_000 + 12 * case.history.scenario.latency.1,
     };
+    // Who has not heard yet that it is registered does not know either: to it, it was not.
+    let registered = |before: Ms| {
+        let mut told = job.events.iter().filter(|it| it.0 <= before && it.1 == run.instance);
+        told.any(|it| matches!(it.2, Event::Registered { .. }))
+    };
     let shut_down = case.turns.iter().any(|it| {
         matches!(it.1, Fact::ShutDown(j, instance) if j == run.job && instance == run.instance)
             && heard(it.0) <= run.started
+            && registered(it.0)
     });
     shut_down.then(|| format!("job {}: item {} runs though it was shut down there", run.job, run.item))
 }
@@ -219,7 +227,7 @@ fn comes_back(case: &Case<'_>, found: &mut Vec<Violation>) {
                 match fact {
                     Fact::Born(process, _) => drop(fresh.insert(*process, true)),
                     // What it sent may still be on its way.
-                    Fact::Died(_) | Fact::Left(_) if when + 5_000 > at => {}
+                    Fact::Died(_) | Fact::Left(_) if when + 30_000 > at => {}
                     Fact::Died(process) | Fact::Left(process) => drop(fresh.remove(process)),
                     Fact::Stopped(instance, j, _) if *j == number => drop(fresh.remove(&instance.process)),
                     _ => {}
