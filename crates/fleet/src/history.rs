@@ -255,6 +255,8 @@ impl<'a> Builder<'a> {
             focuses: true,
             // Two busy cores: what takes a millisecond may take many.
             latency: (0, 300),
+            // How early a worker asks is its own business.
+            lead: 250,
             slack: 800,
             plan: Vec::new(),
             healed_at: healed.saturating_sub(began),

@@ -10,7 +10,6 @@ import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 
@@ -26,6 +25,8 @@ public final class Bench {
 
     private static final int BATCH = 100;
 
+    private static final long WRITE_EVERY_MILLIS = 50;
+
     private final PrintStream out;
 
     private Bench(PrintStream out) {
@@ -35,9 +36,14 @@ public final class Bench {
     public static void main(String[] words) throws IOException, ReflectiveOperationException, InterruptedException {
         Options options = Options.parse(words);
         PrintStream file = new PrintStream(
-                new BufferedOutputStream(new FileOutputStream(options.need("out"))), true, StandardCharsets.US_ASCII);
+                new BufferedOutputStream(new FileOutputStream(options.need("out")), 1 << 20), false,
+                StandardCharsets.US_ASCII);
         new Bench(file).start(options);
-        new CountDownLatch(1).await();
+        // Now and then, so that those who begin together do not wait for each other's writes.
+        while (true) {
+            Thread.sleep(WRITE_EVERY_MILLIS);
+            file.flush();
+        }
     }
 
     private void start(Options options) throws ReflectiveOperationException {
