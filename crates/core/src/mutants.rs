@@ -169,8 +169,6 @@ mutants! {
     LetGoByAnother,
     /// What ends for a later fire while a hook is called takes that call for its own.
     CoverLaterFire,
-    /// A registration that is to be removed is removed, whoever has registered since.
-    TakeAwayBlindly,
     /// What was asked for early begins early.
     BeginEarly,
     /// An instance id names a process, not a session.

@@ -383,10 +383,9 @@ fn unexplained(at: &Standpoint<'_>, phase: Phase) -> Vec<Op> {
 }
 
 /// Removes a registration, unless the item has been registered anew, for another round, since it was seen.
-fn take_away(phase: Phase, item: u32, seen: &Value) -> impl Iterator<Item = Op> {
+fn take_away(phase: Phase, item: u32, seen: &Value) -> [Op; 2] {
     let node = phase.registration(item);
-    let unchanged = (!on(Mutant::TakeAwayBlindly)).then(|| node.is_at(seen.stat.version));
-    unchanged.into_iter().chain([node.delete()])
+    [node.is_at(seen.stat.version), node.delete()]
 }
 
 impl Coordinator {
