@@ -5,6 +5,7 @@ mod failover;
 mod goals;
 mod leave;
 mod load;
+mod pause;
 mod report;
 mod reshard;
 mod samples;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use load::Load;
+use pause::Scene;
 use report::Results;
 use side::{Side, Stage};
 
@@ -88,8 +90,10 @@ struct Plan {
     idle: [Vec<usize>; 2],
     /// Items and instances that Rust's are resharded with.
     reshard: Vec<(usize, usize)>,
-    /// Instances whose requests are counted: of Java, and of Rust.
-    wire: [Vec<usize>; 2],
+    /// What is resharded while it runs.
+    pauses: Vec<Scene>,
+    /// Fleets, by their number of instances, whose requests are counted; those of a group at the same time.
+    wire: Vec<Vec<(Side, usize)>>,
     /// In so many rounds.
     wire_rounds: i64,
 }
@@ -110,9 +114,10 @@ impl Plan {
 
     fn of(options: &Options) -> Plan {
         let seconds = if options.quick { 8 } else { 30 };
-        let patience = Duration::from_secs(if options.quick { 60 } else { 600 });
+        let patience = Duration::from_secs(if options.quick { 60 } else { 900 });
         let load = |jobs, items| Load { jobs, items, seconds, patience, restart: false };
         let with_restart = |jobs| Load { restart: true, ..load(jobs, 1) };
+        let pause = |side, (items, instances), changes| Scene { side, items, instances, changes };
         if options.smoke {
             let tiny = Load { seconds: 3, ..load(3, 2) };
             return Plan {
@@ -125,7 +130,8 @@ impl Plan {
                 rows: 2,
                 idle: [vec![5], vec![50]],
                 reshard: vec![(20, 3)],
-                wire: [vec![], vec![2]],
+                pauses: vec![Scene { side: Side::Rust, items: 20, instances: 3, changes: 1 }],
+                wire: vec![vec![(Side::Rust, 2)]],
                 wire_rounds: 1,
             };
         }
@@ -140,7 +146,8 @@ impl Plan {
                 rows: 3,
                 idle: [vec![], vec![1000, 10_000]],
                 reshard: vec![(100, 2), (1000, 10), (10_000, 50)],
-                wire: [vec![1], vec![1, 5]],
+                pauses: vec![pause(Side::Rust, (1000, 10), 1)],
+                wire: vec![vec![(Side::Java, 1), (Side::Rust, 1), (Side::Rust, 5)]],
                 wire_rounds: 1,
             };
         }
@@ -152,9 +159,20 @@ impl Plan {
             deaths: 10,
             leaves: 3,
             rows: 20,
-            idle: [vec![100], vec![100, 1000, 10_000, 100_000]],
+            idle: [vec![100, 1000], vec![100, 1000, 10_000, 100_000]],
             reshard: [100, 1000, 10_000].iter().flat_map(|it| [2, 10, 50].map(|of| (*it, of))).collect(),
-            wire: [vec![1, 5], vec![1, 5, 20]],
+            pauses: vec![
+                pause(Side::Java, (100, 2), 5),
+                pause(Side::Rust, (100, 2), 5),
+                pause(Side::Rust, (1000, 10), 5),
+                pause(Side::Rust, (10_000, 50), 2),
+            ],
+            // Twenty JVMs at a time are all that a small machine starts.
+            wire: vec![
+                [1, 5].map(|it| (Side::Java, it)).to_vec(),
+                [1, 5, 20].map(|it| (Side::Rust, it)).to_vec(),
+                vec![(Side::Java, 20)],
+            ],
             wire_rounds: 2,
         }
     }
@@ -229,20 +247,24 @@ fn sides(loads: &[Load]) -> impl Iterator<Item = (Load, Side)> {
 
 /// What is measured once.
 async fn once(stage: &Stage, plan: &Plan, wanted: impl Fn(Kind) -> bool, results: &mut Results) {
-    // Together: nothing is timed, and what a fleet sends does not depend on how quickly it is answered.
-    let fleets = Side::BOTH.into_iter().zip(&plan.wire).filter(|_| wanted(Kind::Wire));
-    let fleets = fleets.flat_map(|(side, sizes)| sizes.iter().map(move |it| (side, *it)));
-    let counts = fleets.map(|(side, instances)| async move {
-        (side, wire::measure(stage, side, instances, plan.wire_rounds).await)
-    });
-    for (side, measured) in futures_util::future::join_all(counts).await {
-        results.note(&format!("requests, {}", side.name()), measured, |it, costs| {
-            it.wire.entry(side).or_default().extend(costs);
+    for fleets in plan.wire.iter().filter(|_| wanted(Kind::Wire)) {
+        // Together: nothing is timed, and what a fleet sends does not depend on how quickly it is answered.
+        let counts = fleets.iter().map(|&(side, instances)| async move {
+            (side, wire::measure(stage, side, instances, plan.wire_rounds).await)
         });
+        for (side, measured) in futures_util::future::join_all(counts).await {
+            results.note(&format!("requests, {}", side.name()), measured, |it, costs| {
+                it.wire.entry(side).or_default().extend(costs);
+            });
+        }
     }
     for (items, instances) in plan.reshard.iter().filter(|_| wanted(Kind::Reshard)) {
         let measured = reshard::measure(stage, Side::Rust, *items, *instances).await;
         results.note("resharding", measured, |it, resharded| it.resharded.push(resharded));
+    }
+    for scene in plan.pauses.iter().filter(|_| wanted(Kind::Reshard)) {
+        let measured = pause::measure(stage, *scene).await;
+        results.note("resharding while it runs", measured, |it, pauses| it.pauses.push((*scene, pauses)));
     }
     for (side, sizes) in Side::BOTH.into_iter().zip(&plan.idle).filter(|_| wanted(Kind::Idle)) {
         for jobs in sizes {

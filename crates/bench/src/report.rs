@@ -8,6 +8,7 @@ use anyhow::Result;
 use crate::failover::{Death, SESSION};
 use crate::leave::Leave;
 use crate::load::{Idle, Load, Measured};
+use crate::pause::{Pauses, Scene};
 use crate::reshard::Resharded;
 use crate::samples::Spread;
 use crate::side::{Side, Usage};
@@ -24,6 +25,7 @@ pub(crate) struct Results {
     pub(crate) rows: BTreeMap<(usize, Side), Vec<f64>>,
     pub(crate) idle: Vec<(Side, Idle)>,
     pub(crate) resharded: Vec<Resharded>,
+    pub(crate) pauses: Vec<(Scene, Pauses)>,
     pub(crate) wire: BTreeMap<Side, Costs>,
     /// What could not be measured, and why.
     pub(crate) failed: Vec<String>,
@@ -65,6 +67,7 @@ impl Results {
         self.failover_table(&mut text);
         self.leave_table(&mut text);
         self.reshard_table(&mut text);
+        self.pause_table(&mut text);
         self.rows_table(&mut text);
         for failed in &self.failed {
             let _ = write!(text, "\nNot measured: {failed}.\n");
@@ -210,6 +213,32 @@ impl Results {
                 text,
                 "| {items} items, {instances} instances | Rust | {:.0} | {} | {least} | {:.0} | {} |",
                 it.joined, it.moved, it.left, it.moved_back
+            );
+        }
+    }
+
+    fn pause_table(&self, text: &mut String) {
+        if self.pauses.is_empty() {
+            return;
+        }
+        let title = "Resharding while items run: the greatest lateness of those whose owner stays, in ms";
+        let columns = ["changes", "without a change", "one joins", "one leaves", "fires missed"];
+        heading(text, title, columns.into_iter());
+        for (scene, it) in &self.pauses {
+            let of =
+                |late: &[f64]| Spread::of(late.iter().copied()).map_or_else(String::new, |it| spread(it, 1));
+            let _ = writeln!(
+                text,
+                "| {} items, {} instances | {} | {} | {:.1} | {} | {} | {} of {} |",
+                scene.items,
+                scene.instances,
+                scene.side.name(),
+                2 * scene.changes,
+                it.usual,
+                of(&it.joined),
+                of(&it.left),
+                it.missed,
+                it.fires
             );
         }
     }

@@ -38,12 +38,12 @@ impl Resharded {
 }
 
 /// Who owns which item, and since when.
-struct Owners {
-    of: BTreeMap<String, String>,
+pub(crate) struct Owners {
+    pub(crate) of: BTreeMap<String, String>,
     /// When the last of them was written, in milliseconds since 1970.
-    written: i64,
+    pub(crate) written: i64,
     /// When each instance was registered.
-    instances: BTreeMap<String, i64>,
+    pub(crate) instances: BTreeMap<String, i64>,
 }
 
 pub(crate) async fn measure(stage: &Stage, side: Side, items: usize, instances: usize) -> Result<Resharded> {
@@ -72,7 +72,7 @@ pub(crate) async fn measure(stage: &Stage, side: Side, items: usize, instances: 
 }
 
 /// Waits until each item is owned by somebody who is there, and so many are there.
-async fn until_assigned(
+pub(crate) async fn until_assigned(
     reader: &dyn Session,
     member: &Member,
     items: usize,

@@ -21,6 +21,8 @@ pub(crate) struct Samples {
     /// When all jobs were registered.
     pub(crate) ready: Option<i64>,
     pub(crate) runs: Vec<Run>,
+    /// When each item of each job began its first run.
+    first: BTreeMap<(u32, u32), i64>,
     /// Rows so far, and when.
     pub(crate) rows: Vec<(i64, i64)>,
 }
@@ -35,7 +37,10 @@ impl Samples {
             ("ready", &[at]) => self.ready = Some(at),
             ("rows", &[count, at]) => self.rows.push((count, at)),
             ("run", &[job, item, nominal, start]) => {
-                self.runs.push(Run { job: u32::try_from(job)?, item: u32::try_from(item)?, nominal, start });
+                let run = Run { job: u32::try_from(job)?, item: u32::try_from(item)?, nominal, start };
+                let first = self.first.entry((run.job, run.item)).or_insert(start);
+                *first = start.min(*first);
+                self.runs.push(run);
             }
             _ => bail!("a worker wrote `{line}`: `ready`, `rows` or `run` was expected"),
         }
@@ -44,12 +49,7 @@ impl Samples {
 
     /// When the last of so many items in all began its first run; `None` if some have had none.
     pub(crate) fn all_began(&self, items: usize) -> Option<i64> {
-        let mut first: BTreeMap<(u32, u32), i64> = BTreeMap::new();
-        for run in &self.runs {
-            let at = first.entry((run.job, run.item)).or_insert(run.start);
-            *at = run.start.min(*at);
-        }
-        if first.len() < items { None } else { first.into_values().max() }
+        if self.first.len() < items { None } else { self.first.values().max().copied() }
     }
 
     /// Rows a second between the first and the last count in this stretch of time.
@@ -162,9 +162,14 @@ mod tests {
 
     #[test]
     fn all_began_when_the_last_item_had_its_first_run() {
-        let mut samples = Samples { runs: vec![run(0, 1, 0), run(0, 2, 0)], ..Samples::default() };
+        let mut samples = Samples::default();
+        for line in ["run 0 0 1000000 1000000", "run 0 0 2000000 2000000"] {
+            samples.add(line).unwrap();
+        }
         assert_eq!(samples.all_began(2), None);
-        samples.runs.extend([run(1, 3, 7), run(1, 2, 9)]);
+        for line in ["run 1 0 3000000 3000007", "run 1 0 2000000 2000009"] {
+            samples.add(line).unwrap();
+        }
         assert_eq!(samples.all_began(2), Some(2_000_009));
     }
 
