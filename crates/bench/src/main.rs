@@ -24,6 +24,7 @@ use load::Load;
 use pause::Scene;
 use report::Results;
 use side::{Side, Stage};
+use wire::Pace;
 
 /// Between these lines docs/benchmarks.md holds what was measured last.
 const BEGIN: &str = "<!-- measured: cargo xtask bench --write replaces this -->\n";
@@ -94,8 +95,7 @@ struct Plan {
     pauses: Vec<Scene>,
     /// Fleets, by their number of instances, whose requests are counted; those of a group at the same time.
     wire: Vec<Vec<(Side, usize)>>,
-    /// In so many rounds.
-    wire_rounds: i64,
+    wire_pace: Pace,
 }
 
 impl Plan {
@@ -132,7 +132,7 @@ impl Plan {
                 reshard: vec![(20, 3)],
                 pauses: vec![Scene { side: Side::Rust, items: 20, instances: 3, changes: 1 }],
                 wire: vec![vec![(Side::Rust, 2)]],
-                wire_rounds: 1,
+                wire_pace: Pace { apart: 2, rounds: 1 },
             };
         }
         if options.quick {
@@ -148,7 +148,7 @@ impl Plan {
                 reshard: vec![(100, 2), (1000, 10), (10_000, 50)],
                 pauses: vec![pause(Side::Rust, (1000, 10), 1)],
                 wire: vec![vec![(Side::Java, 1), (Side::Rust, 1), (Side::Rust, 5)]],
-                wire_rounds: 1,
+                wire_pace: Pace { apart: 2, rounds: 1 },
             };
         }
         Plan {
@@ -167,13 +167,12 @@ impl Plan {
                 pause(Side::Rust, (1000, 10), 5),
                 pause(Side::Rust, (10_000, 50), 2),
             ],
-            // Twenty JVMs at a time are all that a small machine starts.
             wire: vec![
-                [1, 5].map(|it| (Side::Java, it)).to_vec(),
-                [1, 5, 20].map(|it| (Side::Rust, it)).to_vec(),
+                vec![(Side::Java, 1), (Side::Java, 5), (Side::Rust, 1), (Side::Rust, 5), (Side::Rust, 20)],
                 vec![(Side::Java, 20)],
             ],
-            wire_rounds: 2,
+            // Twenty JVMs take seconds for a round.
+            wire_pace: Pace { apart: 6, rounds: 2 },
         }
     }
 }
@@ -250,7 +249,7 @@ async fn once(stage: &Stage, plan: &Plan, wanted: impl Fn(Kind) -> bool, results
     for fleets in plan.wire.iter().filter(|_| wanted(Kind::Wire)) {
         // Together: nothing is timed, and what a fleet sends does not depend on how quickly it is answered.
         let counts = fleets.iter().map(|&(side, instances)| async move {
-            (side, wire::measure(stage, side, instances, plan.wire_rounds).await)
+            (side, wire::measure(stage, side, instances, plan.wire_pace).await)
         });
         for (side, measured) in futures_util::future::join_all(counts).await {
             results.note(&format!("requests, {}", side.name()), measured, |it, costs| {

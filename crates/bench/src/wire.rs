@@ -10,9 +10,6 @@ use crate::side::{Member, Setup, Side, Stage, now, sleep_until};
 
 const ITEMS: [usize; 3] = [1, 10, 100];
 const SECOND: i64 = 1_000_000;
-/// Jobs fire one after the other, so that what passes between two fires belongs to one of them.
-const APART: i64 = 2 * SECOND;
-const PERIOD: i64 = 20 * SECOND;
 /// The first round makes nodes that stay.
 const WARM_UP: i64 = 1;
 const START: Duration = Duration::from_secs(180);
@@ -44,6 +41,22 @@ impl Mode {
     }
 }
 
+/// How long is looked, and how closely.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Jobs fire one after the other, so many seconds apart, so that what passes between two fires belongs to one of
+    /// them.
+    pub(crate) apart: i64,
+    pub(crate) rounds: i64,
+}
+
+impl Pace {
+    /// All jobs have fired once, and there is a pause. It divides a minute, as cron's steps begin anew with each.
+    fn period(self) -> i64 {
+        10 * self.apart
+    }
+}
+
 /// What one round cost: the most of the rounds that were looked at.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
@@ -61,22 +74,22 @@ fn jobs() -> Vec<(Mode, usize)> {
     Mode::ALL.into_iter().flat_map(|mode| ITEMS.into_iter().map(move |items| (mode, items))).collect()
 }
 
-fn specs() -> String {
-    let second = |number: usize| number as i64 * APART / SECOND;
-    let spec = |(number, (mode, items)): (usize, (Mode, usize))| {
-        format!("{items}:{}/{} * * * * ?:{}", second(number), PERIOD / SECOND, mode.flags())
+fn specs(pace: Pace) -> String {
+    let spec = |(second, (mode, items)): (i64, (Mode, usize))| {
+        format!("{items}:{second}/{} * * * * ?:{}", pace.period(), mode.flags())
     };
-    jobs().into_iter().enumerate().map(spec).collect::<Vec<_>>().join(";")
+    let seconds = (0..).map(|number| number * pace.apart);
+    seconds.zip(jobs()).map(spec).collect::<Vec<_>>().join(";")
 }
 
-/// All jobs in a fleet of so many instances, for so many rounds of each.
-pub(crate) async fn measure(stage: &Stage, side: Side, instances: usize, rounds: i64) -> Result<Costs> {
+/// All jobs in a fleet of so many instances.
+pub(crate) async fn measure(stage: &Stage, side: Side, instances: usize, pace: Pace) -> Result<Costs> {
     let namespace = stage.namespace();
     let mut fleet: Vec<(Proxy, Member)> = Vec::new();
     for _ in 0..instances {
         let proxy = Proxy::start(stage.server.port()).await;
         let setup = Setup {
-            specs: specs(),
+            specs: specs(pace),
             port: Some(proxy.port()),
             session: Duration::from_secs(40),
             ..Setup::each_second(namespace.clone(), 0, 0)
@@ -89,13 +102,14 @@ pub(crate) async fn measure(stage: &Stage, side: Side, instances: usize, rounds:
     }
     let mut costs = Costs::new();
     // A second before the first job fires.
-    let begin = (now() / PERIOD + 1) * PERIOD - SECOND;
-    for round in 0..WARM_UP + rounds {
+    let (apart, period) = (pace.apart * SECOND, pace.period() * SECOND);
+    let begin = (now() / period + 1) * period - SECOND;
+    for round in 0..WARM_UP + pace.rounds {
         for (number, (mode, items)) in jobs().into_iter().enumerate() {
-            let from = begin + round * PERIOD + number as i64 * APART;
+            let from = begin + round * period + number as i64 * apart;
             sleep_until(from).await;
             let _ = take(&fleet);
-            sleep_until(from + APART).await;
+            sleep_until(from + apart).await;
             let cost = take(&fleet);
             if round >= WARM_UP {
                 let most = costs.entry((mode, items, instances)).or_insert(cost);
