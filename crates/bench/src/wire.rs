@@ -51,7 +51,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// All jobs have fired once, and there is a pause. It divides a minute, as cron's steps begin anew with each.
+    /// All jobs have fired once, and there is a pause. It divides a minute.
     fn period(self) -> i64 {
         10 * self.apart
     }
@@ -76,7 +76,9 @@ fn jobs() -> Vec<(Mode, usize)> {
 
 fn specs(pace: Pace) -> String {
     let spec = |(second, (mode, items)): (i64, (Mode, usize))| {
-        format!("{items}:{second}/{} * * * * ?:{}", pace.period(), mode.flags())
+        let fires = (0..60 / pace.period()).map(|fire| (second + fire * pace.period()).to_string());
+        let fires = fires.collect::<Vec<_>>().join(",");
+        format!("{items}:{fires} * * * * ?:{}", mode.flags())
     };
     let seconds = (0..).map(|number| number * pace.apart);
     seconds.zip(jobs()).map(spec).collect::<Vec<_>>().join(";")
