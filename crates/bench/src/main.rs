@@ -146,7 +146,7 @@ impl Plan {
                 rows: 3,
                 idle: [vec![], vec![1000, 10_000]],
                 reshard: vec![(100, 2), (1000, 10), (10_000, 50)],
-                pauses: vec![pause(Side::Rust, (1000, 10), 1)],
+                pauses: vec![],
                 wire: vec![vec![(Side::Java, 1), (Side::Rust, 1), (Side::Rust, 5)]],
                 wire_pace: Pace { apart: 2, rounds: 1 },
             };
