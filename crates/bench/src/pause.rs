@@ -94,11 +94,10 @@ pub(crate) async fn measure(stage: &Stage, scene: Scene) -> Result<Pauses> {
     for change in 1..=changes {
         let fires = scene.next_fires();
         sleep_until(fires.first - change * JOINS_BEFORE).await;
-        let mut last = stage.start(side, &setup)?;
+        let last = stage.start(side, &setup)?;
         fires.are_over().await;
         let with_last = until_assigned(&*reader, &last, items, instances).await?;
         many.look()?;
-        last.look()?;
         let late = pauses.look(fires, &many.samples.runs, &owners, &with_last)?;
         pauses.joined.push(late);
         let fires = scene.next_fires();
